@@ -1,0 +1,388 @@
+//! What is asked of the world, and what comes back.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{key::Key, money::Money, team::AgentId};
+
+/// Something asked of the world.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Call {
+    /// One request to an agent's back-end.
+    Agent {
+        /// Who is asked.
+        agent: AgentId,
+        /// What it is asked.
+        #[serde(flatten)]
+        prompt: Prompt,
+    },
+    /// One tool call that an agent's reply wants.
+    Tool {
+        /// On whose behalf, under whose grants.
+        agent: AgentId,
+        /// The tool call itself.
+        #[serde(flatten)]
+        request: ToolCall,
+        /// Whether it may be made again if a crash left its outcome unknown.
+        repeatable: bool,
+    },
+}
+
+impl Call {
+    /// The agent that is asked, or on whose behalf a tool is used.
+    pub fn agent(&self) -> &AgentId {
+        match self {
+            Call::Agent { agent, .. } | Call::Tool { agent, .. } => agent,
+        }
+    }
+
+    /// The earlier answers this call was made from.
+    pub fn sources(&self) -> impl Iterator<Item = &Key> {
+        let prompt = match self {
+            Call::Agent { prompt, .. } => Some(prompt),
+            Call::Tool { .. } => None,
+        };
+        prompt.into_iter().flat_map(Prompt::sources)
+    }
+}
+
+/// A request made of parts that quote answers by key instead of copying them.
+///
+/// So calls and the log stay small, the edge renders the text, and it is known what an answer
+/// depends on. A prompt that continues an earlier request of the same agent holds the new parts
+/// only (strategies.md §1.4), so that a conversation costs storage linear in its length.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prompt {
+    /// The earlier call of the same agent whose request and reply this one extends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<Key>,
+    /// What is added, in order.
+    pub parts: Vec<Part>,
+}
+
+/// One piece of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// The user's task, verbatim.
+    Task,
+    /// An instruction of Folkmoot's own.
+    Say(Arc<str>),
+    /// What another agent said: delimited, with its name and key.
+    Quote(Key),
+    /// What a tool gave back.
+    Result(Key),
+}
+
+impl Prompt {
+    /// A conversation that begins with the task.
+    pub fn task() -> Prompt {
+        Prompt { continues: None, parts: vec![Part::Task] }
+    }
+
+    /// Goes on from the request of `reply`; what it said follows as the agent's own turn.
+    pub fn after(reply: &Reply) -> Prompt {
+        Prompt { continues: Some(reply.key.clone()), parts: Vec::new() }
+    }
+
+    /// Adds an instruction.
+    #[must_use]
+    pub fn say(mut self, text: impl Into<Arc<str>>) -> Prompt {
+        self.parts.push(Part::Say(text.into()));
+        self
+    }
+
+    /// Adds a quote of `reply`, if it is a contribution; errors and blank replies are never quoted.
+    #[must_use]
+    pub fn quote(mut self, reply: &Reply) -> Prompt {
+        if reply.contribution().is_some() {
+            self.parts.push(Part::Quote(reply.key.clone()));
+        }
+        self
+    }
+
+    /// Adds a quote of each contribution among `replies`.
+    #[must_use]
+    pub fn quotes<'a>(self, replies: impl IntoIterator<Item = &'a Reply>) -> Prompt {
+        replies.into_iter().fold(self, Prompt::quote)
+    }
+
+    /// Adds what a tool call gave back.
+    #[must_use]
+    pub fn result(mut self, reply: &Reply) -> Prompt {
+        self.parts.push(Part::Result(reply.key.clone()));
+        self
+    }
+
+    /// The answers this prompt is made from.
+    pub fn sources(&self) -> impl Iterator<Item = &Key> {
+        let quoted = self.parts.iter().filter_map(|part| match part {
+            Part::Quote(key) | Part::Result(key) => Some(key),
+            Part::Task | Part::Say(_) => None,
+        });
+        self.continues.iter().chain(quoted)
+    }
+}
+
+/// A wish of an agent to use a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The id by which the back-end tells its calls apart.
+    pub id: Arc<str>,
+    /// The tool, `tool.action`.
+    pub name: Arc<str>,
+    /// Its arguments, an object; anything else came broken from the model.
+    pub arguments: Value,
+}
+
+/// What an agent, tool or person answered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The text; of a structured answer its compact JSON.
+    pub text: Arc<str>,
+    /// A structured answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub json: Option<Value>,
+    /// What the model thought aloud; kept, shown, never read, quoted or sent to others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<Arc<str>>,
+    /// Tools it wants to use before it goes on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// Fields that only the provider that sent them understands, sent back to it alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Value>,
+}
+
+impl Answer {
+    /// A plain text answer.
+    pub fn text(text: impl Into<Arc<str>>) -> Answer {
+        Answer { text: text.into(), ..Answer::default() }
+    }
+
+    /// A structured answer; its text is the compact JSON, keys in the given order.
+    pub fn json(value: Value) -> Answer {
+        Answer { text: value.to_string().into(), json: Some(value), ..Answer::default() }
+    }
+
+    /// Whether it says nothing: no text but white space, and no structure.
+    pub fn is_blank(&self) -> bool {
+        self.json.is_none() && self.text.trim().is_empty()
+    }
+}
+
+/// An answer or the reason why there is none.
+pub type Outcome = Result<Arc<Answer>, Fault>;
+
+/// What became of a call, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    /// The call that was answered.
+    pub key: Key,
+    /// Who was asked.
+    pub agent: AgentId,
+    /// What came.
+    pub outcome: Outcome,
+}
+
+impl Reply {
+    /// The answer, if it did not fail and is not blank (strategies.md §1.5).
+    pub fn contribution(&self) -> Option<&Answer> {
+        self.outcome.as_deref().ok().filter(|answer| !answer.is_blank())
+    }
+
+    /// The text of the contribution.
+    pub fn text(&self) -> Option<&Arc<str>> {
+        self.contribution().map(|answer| &answer.text)
+    }
+
+    /// The fault, if the call failed.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.outcome.as_ref().err()
+    }
+
+    /// Whether the run was stopped before this call could be answered.
+    pub fn is_stopped(&self) -> bool {
+        self.fault().is_some_and(Fault::stops_run)
+    }
+}
+
+/// Why a call has no answer. A fault is data: programs decide what it means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "fault")]
+pub enum Fault {
+    /// The agent or tool failed.
+    Failed {
+        /// What kind of failure; decides about retries and failover (agents.md §3).
+        kind: FailureKind,
+        /// Its own words, shown to people, never to other agents as an opinion.
+        text: Arc<str>,
+    },
+    /// Its own clock, or its phase's, ran out.
+    TimedOut,
+    /// The run's time ran out.
+    Deadline,
+    /// Someone cancelled the run.
+    Cancelled,
+    /// A limit did not allow it.
+    OverBudget {
+        /// Which resource was short.
+        limit: Limit,
+        /// Whose limit it was.
+        of: Owner,
+    },
+    /// A crash left its outcome unknown, and it must not be repeated.
+    Lost,
+    /// Nobody wanted it any longer.
+    Unwanted,
+}
+
+impl Fault {
+    /// A failure of kind `kind` in the words `text`.
+    pub fn failed(kind: FailureKind, text: impl Into<Arc<str>>) -> Fault {
+        Fault::Failed { kind, text: text.into() }
+    }
+
+    /// Whether this fault tells that the whole run was stopped (strategies.md §1.8).
+    pub fn stops_run(&self) -> bool {
+        match self {
+            Fault::Deadline | Fault::Cancelled | Fault::OverBudget { of: Owner::Run, .. } => true,
+            Fault::Failed { .. }
+            | Fault::TimedOut
+            | Fault::OverBudget { of: Owner::Agent | Owner::Scope, .. }
+            | Fault::Lost
+            | Fault::Unwanted => false,
+        }
+    }
+}
+
+/// The text of a fault in records: strategies.md §1.5.
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Fault::Failed { text, .. } if text.trim().is_empty() => "failed",
+            Fault::Failed { text, .. } => text,
+            Fault::TimedOut => "timeout",
+            Fault::Deadline => "deadline",
+            Fault::Cancelled => "cancelled",
+            Fault::OverBudget { .. } => "budget exhausted",
+            Fault::Lost => "lost",
+            Fault::Unwanted => "withdrawn",
+        })
+    }
+}
+
+/// The closed set of failure kinds (agents.md §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// The key was refused or is missing.
+    Auth,
+    /// The provider asks to wait.
+    RateLimited,
+    /// A time limit of the back-end's own ran out.
+    Timeout,
+    /// The connection failed.
+    Transport,
+    /// The reply was cut off or empty.
+    Incomplete,
+    /// The other side broke its protocol.
+    Protocol,
+    /// A process could not be started.
+    Spawn,
+    /// The agent's own program or script failed.
+    Harness,
+    /// The set-up is wrong; asking again does not help.
+    Config,
+    /// What is asked cannot be done by this target.
+    Unsupported,
+    /// There is no such thing.
+    NotFound,
+    /// A file could not be read or written.
+    Io,
+    /// The agent has no right to it.
+    Denied,
+    /// Anything else.
+    Other,
+}
+
+/// A resource that limits bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// Calls started.
+    Calls,
+    /// Tokens read and written.
+    Tokens,
+    /// Money.
+    Cost,
+    /// Active time.
+    Time,
+}
+
+/// Whose limit it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Owner {
+    /// The run's: reaching it stops the run.
+    Run,
+    /// A part of the run's, for example a nested team's.
+    Scope,
+    /// One agent's: reaching it fails that agent's calls only.
+    Agent,
+}
+
+/// What a call used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens, in buckets that do not overlap.
+    #[serde(flatten)]
+    pub tokens: Tokens,
+    /// What it cost, where the price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Money>,
+    /// Whether the back-end did not say, and these are estimates that count all the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+/// Numbers of tokens in buckets that do not overlap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tokens {
+    /// Read at full price.
+    #[serde(default)]
+    pub input: u64,
+    /// Read from the provider's cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cached: u64,
+    /// Written, reasoning included.
+    #[serde(default)]
+    pub output: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Tokens {
+    /// All of them.
+    pub fn total(self) -> u64 {
+        self.input.saturating_add(self.cached).saturating_add(self.output)
+    }
+}
+
+impl std::ops::Add for Tokens {
+    type Output = Tokens;
+
+    fn add(self, other: Tokens) -> Tokens {
+        Tokens {
+            input: self.input.saturating_add(other.input),
+            cached: self.cached.saturating_add(other.cached),
+            output: self.output.saturating_add(other.output),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Events: the only thing that is ever stored.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    call::{Answer, Call, Fault, Outcome, Tokens, Usage},
+    key::Key,
+    spec::Spec,
+    time::Time,
+};
+
+/// One entry of a run's log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Its number, from 1, without gaps.
+    pub seq: u64,
+    /// When it was recorded, in the run's active time.
+    pub at: Time,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// What can happen in a run.
+///
+/// The first group comes from outside, the second are the kernel's own decisions. Both stand in one
+/// log, so that what was decided can be checked against what was known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "event")]
+pub enum Event {
+    /// The run begins.
+    Started {
+        /// All that the run depends on, from now on unchangeable.
+        spec: Arc<Spec>,
+        /// The wall clock, in microseconds since 1970; for people only.
+        wall: u64,
+        /// The run and record from which this one was forked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<Origin>,
+    },
+    /// A fork takes over an answer of its origin; it costs nothing again.
+    Inherited {
+        /// The call.
+        key: Key,
+        /// What was asked.
+        call: Call,
+        /// The number of this call among its agent's, from 1.
+        nth: u64,
+        /// What came.
+        #[serde(flatten)]
+        settled: Settled,
+    },
+    /// Another process, or the same one after a pause, goes on with the run.
+    Resumed {
+        /// The wall clock, in microseconds since 1970.
+        wall: u64,
+    },
+    /// The world answered a call.
+    Answered {
+        /// The call.
+        key: Key,
+        /// The attempt that is answered, from 1; an answer to a closed attempt changes only the bill.
+        attempt: u32,
+        /// What came.
+        #[serde(flatten)]
+        settled: Settled,
+        /// What it used.
+        usage: Usage,
+    },
+    /// A person put another answer in place of the one given.
+    Amended {
+        /// The call.
+        key: Key,
+        /// The new answer.
+        text: Arc<str>,
+    },
+    /// Someone wants the run to stop.
+    CancelRequested,
+    /// A moment came that the run had asked to be told of.
+    Ticked,
+
+    /// A call is started.
+    Asked {
+        /// Its name.
+        key: Key,
+        /// What is asked.
+        call: Call,
+        /// The number of this call among its agent's, from 1.
+        nth: u64,
+        /// The worst case that is reserved for it.
+        reserved: Tokens,
+        /// When it counts as timed out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires: Option<Time>,
+        /// The parts of the run whose limits it counts against, by key prefix.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        scopes: Vec<Key>,
+    },
+    /// A call is not started.
+    Refused {
+        /// Its name.
+        key: Key,
+        /// What would have been asked.
+        call: Call,
+        /// Why not.
+        #[serde(flatten)]
+        fault: Fault,
+    },
+    /// A call under way is called off.
+    Withdrawn {
+        /// Its name.
+        key: Key,
+        /// Why.
+        #[serde(flatten)]
+        fault: Fault,
+    },
+    /// The run is over; nothing follows.
+    Ended {
+        /// How.
+        #[serde(flatten)]
+        ending: Ending,
+    },
+}
+
+/// An outcome as it is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Settled {
+    /// An answer.
+    Answer(Arc<Answer>),
+    /// A fault.
+    Fault(Fault),
+}
+
+impl From<Outcome> for Settled {
+    fn from(outcome: Outcome) -> Settled {
+        match outcome {
+            Ok(answer) => Settled::Answer(answer),
+            Err(fault) => Settled::Fault(fault),
+        }
+    }
+}
+
+impl From<Settled> for Outcome {
+    /// A structured reply with the key `error` counts as failed (strategies.md §1.5).
+    fn from(settled: Settled) -> Outcome {
+        match settled {
+            Settled::Answer(answer) => match error_of(&answer) {
+                Some(text) => Err(Fault::failed(crate::call::FailureKind::Harness, text)),
+                None => Ok(answer),
+            },
+            Settled::Fault(fault) => Err(fault),
+        }
+    }
+}
+
+fn error_of(answer: &Answer) -> Option<String> {
+    let error = answer.json.as_ref()?.as_object()?.get("error")?;
+    Some(error.as_str().map_or_else(|| error.to_string(), str::to_owned))
+}
+
+/// Where a fork comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The run.
+    pub run: Arc<str>,
+    /// The last record of it that was taken over.
+    pub seq: u64,
+}
+
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ending {
+    /// Whether it did what it was for.
+    pub done: bool,
+    /// One machine-readable reason (rules.md 1.20).
+    pub reason: Arc<str>,
+    /// The answer.
+    #[serde(default, rename = "final", skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Text>,
+    /// Without an answer: the best that there is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partial: Vec<Key>,
+}
+
+/// A text that quotes the log where it can.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Text {
+    /// The answers to these calls, joined by a blank line.
+    Replies(Vec<Key>),
+    /// A text that is only a part of an answer.
+    Literal(Arc<str>),
+}

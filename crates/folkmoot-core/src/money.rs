@@ -1,0 +1,84 @@
+//! Money, exactly.
+
+use std::{fmt, iter::Sum, ops::Add};
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::Tokens;
+
+/// An amount in millionths of a millionth of a US dollar, so that one token at any price is a
+/// whole number.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Money(pub u64);
+
+const PER_DOLLAR: f64 = 1e12;
+
+impl Money {
+    /// An amount in US dollars; negative and absurd amounts become the nearest possible one.
+    pub fn from_usd(usd: f64) -> Money {
+        Money((usd * PER_DOLLAR).round() as u64)
+    }
+
+    /// The amount in US dollars.
+    pub fn usd(self) -> f64 {
+        self.0 as f64 / PER_DOLLAR
+    }
+}
+
+impl Add for Money {
+    type Output = Money;
+
+    fn add(self, other: Money) -> Money {
+        Money(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sum for Money {
+    fn sum<I: Iterator<Item = Money>>(amounts: I) -> Money {
+        amounts.fold(Money::default(), Add::add)
+    }
+}
+
+impl fmt::Display for Money {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "${:.4}", self.usd())
+    }
+}
+
+/// What a model asks for a million tokens, in US dollars.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Price {
+    /// Tokens read.
+    pub input: f64,
+    /// Tokens written.
+    pub output: f64,
+    /// Tokens read from the provider's cache; the price of `input` unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_input: Option<f64>,
+}
+
+impl Price {
+    /// What `tokens` cost.
+    pub fn of(&self, tokens: Tokens) -> Money {
+        let at = |count: u64, per_million: f64| Money::from_usd(count as f64 * per_million / 1e6);
+        at(tokens.input, self.input)
+            + at(tokens.cached, self.cached_input.unwrap_or(self.input))
+            + at(tokens.output, self.output)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cached_tokens_cost_their_own_price_or_the_full_one() {
+        let tokens = Tokens { input: 1_000_000, cached: 1_000_000, output: 0 };
+        let price = Price { input: 0.27, output: 1.1, cached_input: Some(0.07) };
+        assert_eq!(price.of(tokens), Money::from_usd(0.34));
+        assert_eq!(Price { cached_input: None, ..price }.of(tokens), Money::from_usd(0.54));
+    }
+}

@@ -1,0 +1,200 @@
+//! Who takes part: agents, what answers for them, and what they may use.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    call::{FailureKind, Tokens, ToolCall},
+    limits::Limits,
+    money::Price,
+    time::Duration,
+};
+
+/// Names an agent in keys, references and the log: the slug of its display name (graph.md §1).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AgentId(pub Arc<str>);
+
+impl AgentId {
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A team as it stands in a run's spec: checked, with every default filled in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Team {
+    /// The team's name.
+    pub name: Arc<str>,
+    /// Its agents in registration order.
+    pub agents: Vec<Agent>,
+}
+
+impl Team {
+    /// The agent with this id. Panics on a foreign id: specs are checked.
+    pub fn agent(&self, id: &AgentId) -> &Agent {
+        self.agents
+            .iter()
+            .find(|agent| agent.id == *id)
+            .expect("a checked spec names its own agents")
+    }
+
+    /// The agent meant by `name`: the exact display name, else the id.
+    pub fn find(&self, name: &str) -> Option<&Agent> {
+        let by_name = self.agents.iter().find(|agent| &*agent.name == name);
+        by_name.or_else(|| self.agents.iter().find(|agent| agent.id.as_str() == name))
+    }
+}
+
+/// One member of a team.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Agent {
+    /// Its id.
+    pub id: AgentId,
+    /// Its name as results, prompts and ballots show it.
+    pub name: Arc<str>,
+    /// What it is good for, for planners and people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<Arc<str>>,
+    /// Its own instructions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Arc<str>>,
+    /// Tags by which a supervisor's tasks find it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<Arc<str>>,
+    /// The tools it may use, `tool.action`; without grants it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<Arc<str>>,
+    /// How many model calls one turn may take.
+    pub max_steps: u32,
+    /// Extra attempts inside one call.
+    #[serde(default)]
+    pub retries: u32,
+    /// Its own limits; reaching one fails its calls, not the run.
+    #[serde(default)]
+    pub limits: Limits,
+    /// What answers for it.
+    pub target: Target,
+}
+
+/// What answers for an agent (agents.md §2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// A model API.
+    Model(Model),
+    /// Replies written beforehand.
+    Script(Script),
+    /// Canned offline replies.
+    Demo,
+}
+
+/// A model behind an API.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Model {
+    /// Who serves it.
+    pub provider: Arc<str>,
+    /// Its name there.
+    pub model: Arc<str>,
+    /// The most tokens one reply may have; also what a call reserves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
+    /// What it costs, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+}
+
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
+    }
+}
+
+/// A scripted agent: a rehearsal without a model (interface.md).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Script {
+    /// Replies by call number of the agent in the run; the last repeats, an empty list echoes.
+    pub replies: Vec<ScriptedReply>,
+    /// Tried first, against the last message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<ScriptRule>,
+    /// The model it stands in for; only a label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Arc<str>>,
+}
+
+/// A reply that is given whenever the last message contains a text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScriptRule {
+    /// The text looked for, literally.
+    pub contains: Arc<str>,
+    /// The reply.
+    pub reply: ScriptedReply,
+}
+
+/// One reply of a scripted agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScriptedReply {
+    /// How long it takes; virtual time in a simulation.
+    #[serde(default)]
+    pub delay: Duration,
+    /// What it says.
+    pub says: Says,
+    /// The tokens it pretends to have used; none unless given.
+    #[serde(default)]
+    pub usage: Tokens,
+}
+
+/// What a scripted reply says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Says {
+    /// A text.
+    Text(Arc<str>),
+    /// A structured reply.
+    Json(Value),
+    /// A failure.
+    Error {
+        /// Its words.
+        text: Arc<str>,
+        /// Its kind; `harness` unless given.
+        kind: FailureKind,
+    },
+    /// Tool calls, with the text beside them.
+    Tools {
+        /// The calls.
+        calls: Vec<ToolCall>,
+        /// The text.
+        text: Arc<str>,
+    },
+}
+
+impl Script {
+    /// The reply to the `nth` call of the agent (from 1) whose last message is `last`; `None` echoes it.
+    pub fn reply(&self, nth: u64, last: &str) -> Option<&ScriptedReply> {
+        let rule = self.rules.iter().find(|rule| last.contains(&*rule.contains));
+        rule.map(|rule| &rule.reply).or_else(|| {
+            let nth = usize::try_from(nth.saturating_sub(1)).unwrap_or(usize::MAX);
+            self.replies.get(nth).or(self.replies.last())
+        })
+    }
+
+    /// The most tokens any of its replies uses.
+    pub fn worst_case(&self) -> Tokens {
+        let rules = self.rules.iter().map(|rule| &rule.reply);
+        let usages = self.replies.iter().chain(rules).map(|reply| reply.usage);
+        usages.max_by_key(|usage| usage.total()).unwrap_or_default()
+    }
+}
+
+/// What one call of the offline demo uses.
+pub const DEMO_USAGE: Tokens = Tokens { input: 120, cached: 0, output: 40 };

@@ -1,0 +1,3 @@
+//! Makes runs happen: drives them, persists them, keeps time.
+
+pub mod backend;
