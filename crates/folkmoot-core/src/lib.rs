@@ -8,6 +8,7 @@ pub mod event;
 pub mod key;
 pub mod limits;
 pub mod money;
+pub mod names;
 pub mod render;
 pub mod spec;
 pub mod team;

@@ -1,0 +1,60 @@
+//! Names of agents: how they are written, told apart and looked up (graph.md §1, rules.md §2).
+
+use unicode_normalization::UnicodeNormalization;
+
+/// The id of an agent: its display name in NFC, trimmed, in lower case, each run of white space one
+/// hyphen. Nothing else changes.
+pub fn slug(name: &str) -> String {
+    let name: String = name.nfc().collect();
+    name.to_lowercase().split_whitespace().collect::<Vec<_>>().join("-")
+}
+
+/// The form in which two names of one team must differ: Unicode form, case, blanks, hyphens and
+/// underscores do not tell agents apart.
+pub fn loosened(name: &str) -> String {
+    let separates = |c: &char| c.is_whitespace() || matches!(c, '-' | '_');
+    let name: String = name.nfkc().filter(|c| !separates(c)).collect();
+    caseless::default_case_fold_str(&name).nfkc().collect()
+}
+
+/// The known word that `word` was probably meant to be.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    let distance = |known: &str| strsim::damerau_levenshtein(&word, &known.to_lowercase());
+    let (distance, nearest) =
+        known.into_iter().map(|known| (distance(known), known)).min_by_key(|(far, _)| *far)?;
+    let tolerated = match word.chars().count() {
+        0..3 => 1,
+        3..6 => 2,
+        _ => 3,
+    };
+    (distance <= tolerated && distance < word.chars().count()).then_some(nearest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slug_changes_case_and_blanks_only() {
+        let slugs = ["Code  Reviewer ", "QA_v2.1", "研究员", "A--B"].map(slug);
+        assert_eq!(slugs, ["code-reviewer", "qa_v2.1", "研究员", "a--b"]);
+    }
+
+    #[test]
+    fn names_that_people_confuse_are_equal_when_loosened() {
+        for twin in ["billing-desk", "BILLING_DESK", "Billing Desk", "ＢＩＬＬＩＮＧ desk"] {
+            assert_eq!(loosened(twin), "billingdesk");
+        }
+        assert_eq!(loosened("STRASSE"), loosened("straße"));
+    }
+
+    #[test]
+    fn a_near_miss_is_suggested_and_a_far_one_is_not() {
+        let known = ["rounds", "order", "judge"];
+        assert_eq!(nearest("ronds", known), Some("rounds"));
+        assert_eq!(nearest("Jugde", known), Some("judge"));
+        assert_eq!(nearest("temperature", known), None);
+        assert_eq!(nearest("x", known), None);
+    }
+}
