@@ -39,6 +39,11 @@ impl Call {
         }
     }
 
+    /// Whether it may be made again if a crash left its outcome unknown.
+    pub fn is_repeatable(&self) -> bool {
+        matches!(self, Call::Agent { .. } | Call::Tool { repeatable: true, .. })
+    }
+
     /// The earlier answers this call was made from.
     pub fn sources(&self) -> impl Iterator<Item = &Key> {
         let prompt = match self {
@@ -168,9 +173,9 @@ impl Answer {
         Answer { text: value.to_string().into(), json: Some(value), ..Answer::default() }
     }
 
-    /// Whether it says nothing: no text but white space, and no structure.
+    /// Whether it says nothing: no text but white space, no structure, no tool call.
     pub fn is_blank(&self) -> bool {
-        self.json.is_none() && self.text.trim().is_empty()
+        self.json.is_none() && self.tool_calls.is_empty() && self.text.trim().is_empty()
     }
 }
 
@@ -347,6 +352,13 @@ pub struct Usage {
     /// Whether the back-end did not say, and these are estimates that count all the same.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
+}
+
+impl Usage {
+    /// Whether nothing was used, for certain.
+    pub fn is_nothing(&self) -> bool {
+        *self == Usage::default()
+    }
 }
 
 /// Numbers of tokens in buckets that do not overlap.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    call::{Answer, Call, Fault, Outcome, Tokens, Usage},
+    call::{Answer, Call, FailureKind, Fault, Outcome, Tokens, Usage},
     key::Key,
+    money::Money,
     spec::Spec,
     time::Time,
 };
@@ -89,8 +90,9 @@ pub enum Event {
         call: Call,
         /// The number of this call among its agent's, from 1.
         nth: u64,
-        /// The worst case that is reserved for it.
-        reserved: Tokens,
+        /// The worst case that is reserved for it, where a limit needs one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reserved: Option<Reservation>,
         /// When it counts as timed out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<Time>,
@@ -115,13 +117,27 @@ pub enum Event {
         /// Why.
         #[serde(flatten)]
         fault: Fault,
+        /// What it is taken to have used: its request was read.
+        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        usage: Usage,
     },
-    /// The run is over; nothing follows.
+    /// The run is over; nothing but an amendment can follow.
     Ended {
         /// How.
         #[serde(flatten)]
         ending: Ending,
     },
+}
+
+/// The worst case of a call, set aside in every limit it counts against until it is settled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reservation {
+    /// Tokens; `output` is also the most that the reply may have.
+    #[serde(flatten)]
+    pub tokens: Tokens,
+    /// Money.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Money>,
 }
 
 /// An outcome as it is stored.
@@ -148,7 +164,7 @@ impl From<Settled> for Outcome {
     fn from(settled: Settled) -> Outcome {
         match settled {
             Settled::Answer(answer) => match error_of(&answer) {
-                Some(text) => Err(Fault::failed(crate::call::FailureKind::Harness, text)),
+                Some(text) => Err(Fault::failed(FailureKind::Harness, text)),
                 None => Ok(answer),
             },
             Settled::Fault(fault) => Err(fault),
@@ -183,6 +199,19 @@ pub struct Ending {
     /// Without an answer: the best that there is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partial: Vec<Key>,
+}
+
+impl Ending {
+    /// A success whose answer is the replies to `keys`.
+    pub fn done(reason: &str, keys: Vec<Key>) -> Ending {
+        let answer = Some(Text::Replies(keys));
+        Ending { done: true, reason: reason.into(), answer, partial: Vec::new() }
+    }
+
+    /// A failure that leaves the replies to `partial`.
+    pub fn failed(reason: &str, partial: Vec<Key>) -> Ending {
+        Ending { done: false, reason: reason.into(), answer: None, partial }
+    }
 }
 
 /// A text that quotes the log where it can.

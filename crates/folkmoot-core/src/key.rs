@@ -1,6 +1,10 @@
 //! Names for calls.
 
-use std::{borrow::Borrow, fmt, sync::Arc};
+use std::{
+    borrow::Borrow,
+    fmt::{self, Write},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +49,7 @@ pub(crate) fn push_segment(path: &mut String, segment: &str) {
         } else {
             let mut bytes = [0; 4];
             for byte in character.encode_utf8(&mut bytes).bytes() {
-                path.push_str(&format!("%{byte:02X}"));
+                write!(path, "%{byte:02X}").expect("a string takes any text");
             }
         }
     }

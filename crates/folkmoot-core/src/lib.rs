@@ -6,11 +6,22 @@
 pub mod call;
 pub mod event;
 pub mod key;
+pub mod known;
 pub mod limits;
 pub mod money;
 pub mod names;
 pub mod programs;
 pub mod render;
+pub mod run;
+pub mod scope;
+pub mod sim;
 pub mod spec;
 pub mod team;
+pub mod text;
 pub mod time;
+pub mod verdict;
+pub mod view;
+pub mod words;
+
+#[cfg(test)]
+mod testing;

@@ -1,8 +1,20 @@
-//! Limits, and what is spent against them.
+//! Limits, and what is spent against them: a tree of reservations (run, scopes, agents).
+//!
+//! A call starts only with its worst case set aside at every level, and is settled by what it really
+//! used. So calls that run side by side cannot jointly pass a limit, however their answers come in.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{money::Money, time::Duration};
+use crate::{
+    call::{Fault, Limit, Owner, Tokens, Usage},
+    event::Reservation,
+    key::Key,
+    money::{Money, Price},
+    team::AgentId,
+    time::Duration,
+};
 
 /// Bounds on what may be used; an absent one does not bind, zero lets nothing start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,4 +34,214 @@ pub struct Limits {
     /// Calls under way at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u64>,
+}
+
+/// How many calls are under way at once unless a limit says otherwise.
+pub const CONCURRENCY: u64 = 1024;
+
+/// The shortest reply worth asking for; a call that has less room left is not started.
+const LEAST_OUTPUT: u64 = 256;
+
+/// The room a reply gets where its length matters and nobody set a bound.
+const USUAL_OUTPUT: u64 = 8192;
+
+/// What is used at one level of the tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Calls started.
+    pub calls: u64,
+    /// Calls under way.
+    pub open: u64,
+    /// Tokens used by what is settled.
+    pub tokens: Tokens,
+    /// Its cost, as far as it is known.
+    pub cost: Money,
+    /// How long the settled calls took together.
+    pub time: Duration,
+    /// Set aside for what is under way.
+    reserved: Tokens,
+    reserved_cost: Money,
+}
+
+/// What is used at every level: a fold of the log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ledger {
+    /// By the whole run.
+    pub run: Spent,
+    /// By each agent.
+    pub agents: BTreeMap<AgentId, Spent>,
+    /// By each part of the run that has limits of its own.
+    pub scopes: BTreeMap<Key, Spent>,
+}
+
+impl Ledger {
+    fn levels(&mut self, agent: &AgentId, scopes: &[Key], book: impl Fn(&mut Spent)) {
+        book(&mut self.run);
+        book(self.agents.entry(agent.clone()).or_default());
+        for scope in scopes {
+            book(self.scopes.entry(scope.clone()).or_default());
+        }
+    }
+
+    pub(crate) fn start(&mut self, agent: &AgentId, scopes: &[Key], aside: Option<Reservation>) {
+        let aside = aside.unwrap_or_default();
+        self.levels(agent, scopes, |spent| {
+            spent.calls += 1;
+            spent.open += 1;
+            spent.reserved = spent.reserved + aside.tokens;
+            spent.reserved_cost = spent.reserved_cost + aside.cost.unwrap_or_default();
+        });
+    }
+
+    pub(crate) fn settle(
+        &mut self,
+        agent: &AgentId,
+        scopes: &[Key],
+        aside: Option<Reservation>,
+        took: Duration,
+    ) {
+        let aside = aside.unwrap_or_default();
+        self.levels(agent, scopes, |spent| {
+            spent.open -= 1;
+            spent.reserved = minus(spent.reserved, aside.tokens);
+            spent.reserved_cost =
+                Money(spent.reserved_cost.0.saturating_sub(aside.cost.unwrap_or_default().0));
+            spent.time = spent.time + took;
+        });
+    }
+
+    /// Books usage; `earlier` is what was booked for the same call before.
+    pub(crate) fn bill(&mut self, agent: &AgentId, scopes: &[Key], earlier: Usage, usage: Usage) {
+        self.levels(agent, scopes, |spent| {
+            spent.tokens = minus(spent.tokens, earlier.tokens) + usage.tokens;
+            let earlier = earlier.cost.unwrap_or_default().0;
+            spent.cost =
+                Money(spent.cost.0.saturating_sub(earlier)) + usage.cost.unwrap_or_default();
+        });
+    }
+}
+
+fn minus(tokens: Tokens, less: Tokens) -> Tokens {
+    Tokens {
+        input: tokens.input.saturating_sub(less.input),
+        cached: tokens.cached.saturating_sub(less.cached),
+        output: tokens.output.saturating_sub(less.output),
+    }
+}
+
+/// The worst case of a call before any limit is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WorstCase {
+    /// The most tokens the request can have.
+    pub(crate) input: u64,
+    /// The most tokens the reply can have, where something bounds it.
+    pub(crate) output: Option<u64>,
+    /// Whether the reply can be bounded by asking for a shorter one.
+    pub(crate) can_shrink: bool,
+    /// What a token costs.
+    pub(crate) price: Option<Price>,
+}
+
+/// One level of the tree as admission sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Level<'a> {
+    pub(crate) owner: Owner,
+    pub(crate) limits: &'a Limits,
+    pub(crate) spent: Spent,
+}
+
+/// What admission says to a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// It may start, with this set aside and this much of its agent's time left.
+    Granted { reserved: Option<Reservation>, time_left: Option<Duration> },
+    /// It may start once something under way is settled.
+    Later,
+    /// It may not start.
+    Refused(Fault),
+    /// The program broke a rule of the kernel's: the run ends with this reason.
+    Broken(&'static str),
+}
+
+/// Whether a call with this worst case may start, asked at every level it counts against.
+pub(crate) fn admit(levels: &[Level], worst: impl FnOnce() -> WorstCase) -> Admission {
+    for level in levels {
+        let over = |limit| Admission::Refused(Fault::OverBudget { limit, of: level.owner });
+        if level.limits.calls.is_some_and(|most| level.spent.calls >= most) {
+            return over(Limit::Calls);
+        }
+        if level.owner != Owner::Run
+            && level.limits.time.is_some_and(|most| level.spent.time >= most)
+        {
+            return over(Limit::Time);
+        }
+        if level.limits.tokens == Some(0) {
+            return over(Limit::Tokens);
+        }
+        if level.limits.cost == Some(Money(0)) {
+            return over(Limit::Cost);
+        }
+    }
+    let is_full = |level: &Level| {
+        let of_run = (level.owner == Owner::Run).then_some(CONCURRENCY);
+        let most = level.limits.concurrency.or(of_run);
+        most.is_some_and(|most| level.spent.open >= most)
+    };
+    if levels.iter().any(is_full) {
+        return Admission::Later;
+    }
+    let left = |level: &Level| Some(Duration(level.limits.time?.0 - level.spent.time.0));
+    let time_left = levels.iter().filter(|level| level.owner != Owner::Run).filter_map(left).min();
+    let is_metered = |level: &Level| level.limits.tokens.is_some() || level.limits.cost.is_some();
+    if !levels.iter().any(is_metered) {
+        return Admission::Granted { reserved: None, time_left };
+    }
+    match reserve(levels, worst()) {
+        Ok(reserved) => Admission::Granted { reserved: Some(reserved), time_left },
+        Err(refusal) => refusal,
+    }
+}
+
+/// Sets the worst case aside, with a reply as long as every level has room for.
+fn reserve(levels: &[Level], worst: WorstCase) -> Result<Reservation, Admission> {
+    let mut output = worst.output.unwrap_or(USUAL_OUTPUT);
+    for level in levels {
+        let least = if worst.can_shrink { output.min(LEAST_OUTPUT) } else { output };
+        for (limit, room, committed) in
+            [level.room_for_tokens(worst.input), level.room_for_money(&worst)].into_iter().flatten()
+        {
+            if room.is_some_and(|room| room >= least) {
+                output = output.min(room.unwrap_or(output));
+            } else if committed {
+                // What is under way may use less than it set aside: wait before saying no.
+                return Err(Admission::Later);
+            } else {
+                return Err(Admission::Refused(Fault::OverBudget { limit, of: level.owner }));
+            }
+        }
+    }
+    let tokens = Tokens { input: worst.input, cached: 0, output };
+    Ok(Reservation { tokens, cost: worst.price.map(|price| price.of(tokens)) })
+}
+
+/// The limit, the most output tokens that fit beside the input (none if not even that fits), and
+/// whether anything is set aside for calls under way.
+type Room = (Limit, Option<u64>, bool);
+
+impl Level<'_> {
+    fn room_for_tokens(&self, input: u64) -> Option<Room> {
+        let taken = self.spent.tokens.total() + self.spent.reserved.total() + input;
+        let most = self.limits.tokens?;
+        Some((Limit::Tokens, most.checked_sub(taken), self.spent.reserved.total() > 0))
+    }
+
+    fn room_for_money(&self, worst: &WorstCase) -> Option<Room> {
+        let most = self.limits.cost?;
+        let price = worst.price.unwrap_or(Price { input: 0.0, output: 0.0, cached_input: None });
+        let input = price.of(Tokens { input: worst.input, ..Tokens::default() });
+        let taken = self.spent.cost + self.spent.reserved_cost + input;
+        let left = most.0.checked_sub(taken.0);
+        let room = left.map(|left| left.checked_div(price.output_token().0).unwrap_or(u64::MAX));
+        Some((Limit::Cost, room, self.spent.reserved_cost.0 > 0))
+    }
 }

@@ -1,6 +1,6 @@
 //! Money, exactly.
 
-use std::{fmt, iter::Sum, ops::Add};
+use std::{fmt, ops::Add};
 
 use serde::{Deserialize, Serialize};
 
@@ -36,12 +36,6 @@ impl Add for Money {
     }
 }
 
-impl Sum for Money {
-    fn sum<I: Iterator<Item = Money>>(amounts: I) -> Money {
-        amounts.fold(Money::default(), Add::add)
-    }
-}
-
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "${:.4}", self.usd())
@@ -63,11 +57,20 @@ pub struct Price {
 impl Price {
     /// What `tokens` cost.
     pub fn of(&self, tokens: Tokens) -> Money {
-        let at = |count: u64, per_million: f64| Money::from_usd(count as f64 * per_million / 1e6);
-        at(tokens.input, self.input)
-            + at(tokens.cached, self.cached_input.unwrap_or(self.input))
-            + at(tokens.output, self.output)
+        let at = |count: u64, price: Money| Money(count.saturating_mul(price.0));
+        at(tokens.input, per_token(self.input))
+            + at(tokens.cached, per_token(self.cached_input.unwrap_or(self.input)))
+            + at(tokens.output, self.output_token())
     }
+
+    /// What one written token costs.
+    pub(crate) fn output_token(&self) -> Money {
+        per_token(self.output)
+    }
+}
+
+fn per_token(per_million: f64) -> Money {
+    Money::from_usd(per_million / 1e6)
 }
 
 #[cfg(test)]

@@ -1,11 +1,22 @@
-//! From prompts to the chat messages that a back-end is sent.
+//! From prompts to the chat messages that a back-end is sent (strategies.md §1.4).
+//!
+//! Pure and append-only: the request of a call that continues another begins with that request, byte
+//! for byte, so that providers can serve it from their cache; its last message may have grown.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::call::ToolCall;
+use crate::{
+    call::{Answer, Call, Part, Prompt, Tokens, ToolCall, Usage},
+    key::Key,
+    known::Known,
+    limits::WorstCase,
+    spec::Spec,
+    team::{self, Agent, Target},
+    words::Language,
+};
 
 /// Who speaks in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,4 +48,187 @@ pub struct Message {
     /// What the provider wants back with an assistant's message, if it goes to the same one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Value>,
+}
+
+impl Message {
+    fn plain(role: Role, content: impl Into<Arc<str>>) -> Message {
+        let content = content.into();
+        Message { role, content, tool_calls: Vec::new(), tool_call_id: None, provider: None }
+    }
+}
+
+/// The conversation that a call to an agent sends.
+pub fn messages(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> Vec<Message> {
+    let mut messages = vec![Message::plain(Role::System, system(spec, agent))];
+    for link in chain(known, prompt) {
+        if let Some(own) = link.own {
+            messages.push(Message {
+                tool_calls: own.tool_calls.clone(),
+                provider: own.provider.clone(),
+                ..Message::plain(Role::Assistant, own.text.clone())
+            });
+        }
+        add(spec, known, link.parts, &mut messages);
+    }
+    messages
+}
+
+/// The same in all calls of an agent in a run.
+fn system(spec: &Spec, agent: &Agent) -> String {
+    let identity = Language::of(&spec.task).identity(&agent.name);
+    match agent.prompt.as_deref().map(str::trim_end) {
+        Some(prompt) if !prompt.is_empty() => format!("{prompt}\n\n{identity}"),
+        _ => identity,
+    }
+}
+
+/// One request of a conversation: what the agent said before it, and what is added.
+struct Link<'a> {
+    own: Option<&'a Answer>,
+    parts: &'a [Part],
+}
+
+/// The requests that `prompt` continues, oldest first, and its own.
+fn chain<'a>(known: &'a Known, prompt: &'a Prompt) -> Vec<Link<'a>> {
+    let mut links = Vec::new();
+    let mut prompt = prompt;
+    loop {
+        let before = prompt.continues.as_ref().and_then(|key| known.get(key.as_str()));
+        let own = before.and_then(|entry| entry.outcome.as_ref()?.as_ref().ok());
+        let own = own.map(|answer| &**answer).filter(|answer| !answer.is_blank());
+        links.push(Link { own, parts: &prompt.parts });
+        match before.map(|entry| &entry.call) {
+            Some(Call::Agent { prompt: earlier, .. }) => prompt = earlier,
+            Some(Call::Tool { .. }) | None => break,
+        }
+    }
+    links.reverse();
+    links
+}
+
+/// Adds parts: tool results as messages of their own, all else as user text, neighbours joined by a
+/// blank line.
+fn add(spec: &Spec, known: &Known, parts: &[Part], messages: &mut Vec<Message>) {
+    for part in parts {
+        let text = match part {
+            Part::Task => spec.task.clone(),
+            Part::Say(text) => text.clone(),
+            Part::Quote(key) => quote(spec, known, key).into(),
+            Part::Result(key) => {
+                messages.push(tool_result(known, key));
+                continue;
+            }
+        };
+        match messages.last_mut() {
+            Some(last) if last.role == Role::User => {
+                last.content = format!("{}\n\n{text}", last.content).into();
+            }
+            _ => messages.push(Message::plain(Role::User, text)),
+        }
+    }
+}
+
+/// A reply, delimited and attributed, in a frame that its text can neither close nor imitate.
+fn quote(spec: &Spec, known: &Known, key: &Key) -> String {
+    let agent = known.get(key.as_str()).map(|entry| entry.call.agent());
+    let name = agent.map_or("", |agent| &*spec.team.agent(agent).name);
+    let text = known.text(key).map_or("", |text| text);
+    format!("<reply from=\"{}\" key=\"{key}\">\n{}\n</reply>", attribute(name), framed(text))
+}
+
+fn attribute(name: &str) -> String {
+    name.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;")
+}
+
+/// Writes `<reply` and `</reply`, in any case, as `<\reply` and `<\/reply`.
+fn framed(text: &str) -> String {
+    let mut framed = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('<') {
+        let (before, from) = rest.split_at(at + 1);
+        framed.push_str(before);
+        let name = from.strip_prefix('/').unwrap_or(from).as_bytes();
+        if name.len() >= 5 && name[..5].eq_ignore_ascii_case(b"reply") {
+            framed.push('\\');
+        }
+        rest = from;
+    }
+    framed.push_str(rest);
+    framed
+}
+
+fn tool_result(known: &Known, key: &Key) -> Message {
+    let entry = known.get(key.as_str());
+    let id = entry.and_then(|entry| match &entry.call {
+        Call::Tool { request, .. } => Some(request.id.clone()),
+        Call::Agent { .. } => None,
+    });
+    let content: Arc<str> = match entry.and_then(|entry| entry.outcome.as_ref()) {
+        Some(Ok(answer)) => answer.text.clone(),
+        Some(Err(fault)) => format!("error: {fault}").into(),
+        None => "".into(),
+    };
+    Message { tool_call_id: id, ..Message::plain(Role::Tool, content) }
+}
+
+/// What a message costs beside its text, in tokens, at the most.
+const FRAME: u64 = 16;
+
+/// The worst case of a call in tokens.
+///
+/// No tokenizer makes more tokens than bytes, and what continues a request whose size the provider
+/// has reported is known to the token; so the bound holds without knowing the tokenizer.
+pub(crate) fn worst_case(spec: &Spec, known: &Known, call: &Call) -> WorstCase {
+    let Call::Agent { agent, prompt } = call else {
+        return WorstCase { input: 0, output: Some(0), can_shrink: false, price: None };
+    };
+    let fixed = |tokens: Tokens| WorstCase {
+        input: tokens.input + tokens.cached,
+        output: Some(tokens.output),
+        can_shrink: false,
+        price: None,
+    };
+    let agent = spec.team.agent(agent);
+    match &agent.target {
+        Target::Script(script) => fixed(script.worst_case()),
+        Target::Demo => fixed(team::DEMO_USAGE),
+        Target::Model(model) => WorstCase {
+            input: largest_input(spec, known, agent, prompt),
+            output: model.max_output_tokens,
+            can_shrink: true,
+            price: model.price,
+        },
+    }
+}
+
+fn largest_input(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> u64 {
+    let base = prompt.continues.as_ref().and_then(|key| known.get(key.as_str()));
+    match base.filter(|base| !base.usage.estimated && base.usage.tokens.input > 0) {
+        Some(base) => {
+            let mut added = Vec::new();
+            add(spec, known, &prompt.parts, &mut added);
+            base.usage.tokens.total() + bytes(&added)
+        }
+        None => bytes(&messages(spec, known, agent, prompt)),
+    }
+}
+
+fn bytes(messages: &[Message]) -> u64 {
+    let of = |message: &Message| {
+        let calls =
+            message.tool_calls.iter().map(|it| it.name.len() + it.arguments.to_string().len());
+        FRAME + (message.content.len() + calls.sum::<usize>()) as u64
+    };
+    messages.iter().map(of).sum()
+}
+
+/// What a call that was called off is taken to have used: its request was read, and a token is about
+/// four bytes. Scripts and the demo use nothing that they do not report.
+pub(crate) fn estimate(spec: &Spec, known: &Known, call: &Call) -> Usage {
+    let Call::Agent { agent, prompt } = call else { return Usage::default() };
+    let agent = spec.team.agent(agent);
+    let Target::Model(model) = &agent.target else { return Usage::default() };
+    let input = bytes(&messages(spec, known, agent, prompt)).div_ceil(4);
+    let tokens = Tokens { input, ..Tokens::default() };
+    Usage { tokens, cost: model.price.map(|price| price.of(tokens)), estimated: true }
 }

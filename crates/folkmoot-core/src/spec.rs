@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     limits::Limits,
     programs::{Adaptive, Broadcast, Consensus, Debate, Relay, Sequential, Supervise},
+    scope::Program,
     team::Team,
 };
 
@@ -25,6 +26,33 @@ pub struct Spec {
     /// The run's limits.
     #[serde(default)]
     pub limits: Limits,
+    /// What the checks warned of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
+}
+
+impl Spec {
+    /// The program that the run follows.
+    pub fn program(&self) -> &dyn Program {
+        match &self.collaboration {
+            Collaboration::Broadcast(it) => it,
+            Collaboration::Sequential(it) => it,
+            Collaboration::Debate(it) => it,
+            Collaboration::Supervisor(it) => it,
+            Collaboration::Consensus(it) => it,
+            Collaboration::Relay(it) => it,
+            Collaboration::Adaptive(it) => it,
+        }
+    }
+}
+
+/// Something that a person should know and that stops nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// What kind, in one word.
+    pub code: Arc<str>,
+    /// What it is about.
+    pub message: Arc<str>,
 }
 
 /// How a team works on a task: the closed set of programs.
@@ -45,6 +73,22 @@ pub enum Collaboration {
     Relay(Relay),
     /// Chosen by the first answers.
     Adaptive(Adaptive),
+}
+
+impl Collaboration {
+    /// The name of the strategy; of an adaptive one the name of where it begins.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Collaboration::Broadcast(_) => "broadcast",
+            Collaboration::Sequential(_) => "sequential",
+            Collaboration::Debate(_) | Collaboration::Adaptive(Adaptive::Debate(_)) => "debate",
+            Collaboration::Supervisor(_) | Collaboration::Adaptive(Adaptive::Supervise(_)) => {
+                "supervisor"
+            }
+            Collaboration::Consensus(_) => "consensus",
+            Collaboration::Relay(_) => "relay",
+        }
+    }
 }
 
 /// What `auto` chose, and why.

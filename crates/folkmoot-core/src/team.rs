@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    call::{FailureKind, Tokens, ToolCall},
+    call::{Answer, FailureKind, Fault, Outcome, Tokens, ToolCall},
     limits::Limits,
     money::Price,
     time::Duration,
@@ -21,6 +21,12 @@ impl AgentId {
     /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl From<&str> for AgentId {
+    fn from(id: &str) -> AgentId {
+        AgentId(id.into())
     }
 }
 
@@ -84,6 +90,17 @@ pub struct Agent {
     pub limits: Limits,
     /// What answers for it.
     pub target: Target,
+}
+
+impl Agent {
+    /// Whether its grants allow the tool `name`, `tool.action` (agents.md §5): a grant is a tool with
+    /// an action, a whole tool, or `*`.
+    pub fn is_granted(&self, name: &str) -> bool {
+        self.grants.iter().any(|grant| {
+            let below = name.strip_prefix(&**grant);
+            &**grant == "*" || below.is_some_and(|it| it.is_empty() || it.starts_with('.'))
+        })
+    }
 }
 
 /// What answers for an agent (agents.md §2).
@@ -152,6 +169,27 @@ pub struct ScriptedReply {
     /// The tokens it pretends to have used; none unless given.
     #[serde(default)]
     pub usage: Tokens,
+}
+
+impl ScriptedReply {
+    /// A text at once.
+    pub fn text(text: impl Into<Arc<str>>) -> ScriptedReply {
+        let says = Says::Text(text.into());
+        ScriptedReply { delay: Duration::default(), says, usage: Tokens::default() }
+    }
+
+    /// The reply as a call's outcome.
+    pub fn outcome(&self) -> Outcome {
+        let answer = match &self.says {
+            Says::Text(text) => Answer::text(text.clone()),
+            Says::Json(value) => Answer::json(value.clone()),
+            Says::Error { text, kind } => return Err(Fault::failed(*kind, text.clone())),
+            Says::Tools { calls, text } => {
+                Answer { tool_calls: calls.clone(), ..Answer::text(text.clone()) }
+            }
+        };
+        Ok(answer.into())
+    }
 }
 
 /// What a scripted reply says.

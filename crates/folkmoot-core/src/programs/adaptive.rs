@@ -14,3 +14,9 @@ pub enum Adaptive {
     /// There is none.
     Debate(Debate),
 }
+
+impl crate::scope::Program for Adaptive {
+    fn run(&self, _: &crate::scope::Scope) -> crate::scope::Step<crate::event::Ending> {
+        Ok(crate::event::Ending::failed("x", vec![]))
+    }
+}

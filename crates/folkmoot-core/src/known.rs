@@ -1,0 +1,167 @@
+//! What the log tells about the calls of a run.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    call::{Call, Fault, Outcome, Reply, Usage},
+    event::Reservation,
+    key::Key,
+    time::Time,
+};
+
+/// The calls of a run so far: all that a program may know of the world.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    calls: BTreeMap<Key, Entry>,
+    /// The open ones by the record in which they were asked.
+    open: BTreeMap<u64, Key>,
+    /// Where an answer was last amended or taken over; nothing asked later can be stale.
+    pub(crate) amended: u64,
+}
+
+/// One call, as far as it has come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// What was asked.
+    pub call: Call,
+    /// What came; nothing yet while it is open.
+    pub outcome: Option<Outcome>,
+    /// Whether it was never started.
+    pub refused: bool,
+    /// Whether it was taken over from the run this one was forked from.
+    pub inherited: bool,
+    /// Whether it was called off.
+    pub withdrawn: bool,
+    /// The current attempt, from 1; higher after a crash left an earlier one open.
+    pub attempt: u32,
+    /// Its number among its agent's calls, from 1; 0 if it was refused.
+    pub nth: u64,
+    /// The record in which it was asked, and in which it was settled.
+    pub asked: u64,
+    /// See `asked`; 0 while it is open.
+    pub settled: u64,
+    /// When it was asked.
+    pub asked_at: Time,
+    /// When it was settled.
+    pub settled_at: Time,
+    /// When it counts as timed out.
+    pub expires: Option<Time>,
+    /// What is reserved for it.
+    pub reserved: Option<Reservation>,
+    /// The parts of the run whose limits it counts against.
+    pub scopes: Vec<Key>,
+    /// What it used so far.
+    pub usage: Usage,
+}
+
+impl Entry {
+    /// Whether the world still owes an answer.
+    pub fn is_open(&self) -> bool {
+        self.outcome.is_none()
+    }
+
+    /// Whether this run paid for it.
+    pub fn is_charged(&self) -> bool {
+        !self.refused && !self.inherited
+    }
+
+    /// The fault, if it failed, was refused or withdrawn.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.outcome.as_ref()?.as_ref().err()
+    }
+}
+
+impl Known {
+    /// The call named `key`.
+    pub fn get(&self, key: &str) -> Option<&Entry> {
+        self.calls.get(key)
+    }
+
+    /// All calls by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&Key, &Entry)> + Clone {
+        self.calls.iter()
+    }
+
+    /// All calls by key, from `key` on.
+    pub(crate) fn range<'a>(&'a self, key: &Key) -> impl Iterator<Item = (&'a Key, &'a Entry)> {
+        self.calls.range(key.clone()..)
+    }
+
+    /// All calls in the order of asking.
+    pub fn in_order(&self) -> Vec<(&Key, &Entry)> {
+        let mut calls: Vec<(&Key, &Entry)> = self.calls.iter().collect();
+        calls.sort_by_key(|(_, entry)| entry.asked);
+        calls
+    }
+
+    /// The calls the world still owes an answer to, in the order of asking.
+    pub fn open(&self) -> impl Iterator<Item = (&Key, &Entry)> {
+        self.open.values().filter_map(|key| self.calls.get_key_value(key))
+    }
+
+    /// How many calls the world still owes an answer to.
+    pub fn open_count(&self) -> usize {
+        self.open.len()
+    }
+
+    /// What became of `key`, as a reply that prompts can quote.
+    pub fn reply(&self, key: &Key) -> Option<Reply> {
+        let entry = self.calls.get(key)?;
+        let outcome = entry.outcome.clone()?;
+        Some(Reply { key: key.clone(), agent: entry.call.agent().clone(), outcome })
+    }
+
+    /// The text that was answered to `key`.
+    pub fn text(&self, key: &Key) -> Option<&Arc<str>> {
+        let answer = self.calls.get(key)?.outcome.as_ref()?.as_ref().ok()?;
+        Some(&answer.text)
+    }
+
+    /// The entry for `key` if it still fits: the same question, and nothing it was made from is newer.
+    pub(crate) fn fitting(&self, key: &Key, call: &Call) -> Option<&Entry> {
+        let entry = self.calls.get(key)?;
+        let is_fresh = |source: &Key| {
+            self.calls.get(source).is_some_and(|source| source.settled <= entry.asked)
+        };
+        let fits =
+            entry.call == *call && (entry.asked > self.amended || call.sources().all(is_fresh));
+        fits.then_some(entry)
+    }
+
+    pub(crate) fn insert(&mut self, key: Key, entry: Entry) {
+        if entry.is_open() {
+            self.open.insert(entry.asked, key.clone());
+        }
+        if let Some(replaced) = self.calls.insert(key, entry) {
+            self.open.remove(&replaced.asked);
+        }
+    }
+
+    /// Settles an open call; gives its entry if it was open.
+    pub(crate) fn settle(
+        &mut self,
+        key: &Key,
+        outcome: Outcome,
+        seq: u64,
+        at: Time,
+    ) -> Option<&mut Entry> {
+        let entry = self.calls.get_mut(key).filter(|entry| entry.is_open())?;
+        self.open.remove(&entry.asked);
+        entry.outcome = Some(outcome);
+        (entry.settled, entry.settled_at) = (seq, at);
+        Some(entry)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: &Key) -> Option<&mut Entry> {
+        self.calls.get_mut(key)
+    }
+
+    /// Begins another attempt of everything open.
+    pub(crate) fn retry_open(&mut self) {
+        for key in self.open.values() {
+            if let Some(entry) = self.calls.get_mut(key) {
+                entry.attempt += 1;
+            }
+        }
+    }
+}

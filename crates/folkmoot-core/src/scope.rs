@@ -1,0 +1,273 @@
+//! What a program sees of its run, and how it says what it wants.
+//!
+//! A program is a plain function that is run again from the top whenever something is known. An ask
+//! returns the recorded answer, or notes the wish and halts that branch; `?` hands the halt up.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    fmt,
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+use crate::{
+    call::{Call, Fault, Prompt, Reply},
+    event::Ending,
+    key::{self, Key},
+    known::Known,
+    limits::Limits,
+    programs::turn,
+    spec::{Choice, Spec},
+    team::AgentId,
+    time::{Duration, Time},
+};
+
+/// A pure function from what is known to what is wanted.
+pub trait Program: Send + Sync + fmt::Debug {
+    /// Goes as far as what is known allows.
+    fn run(&self, cx: &Scope) -> Step<Ending>;
+}
+
+/// Why a program cannot go on just now: it waits. Never swallow one; the kernel notices.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Halt(());
+
+/// A value, or a halt.
+pub type Step<T> = Result<T, Halt>;
+
+/// A call that a program wants, and on what terms.
+#[derive(Clone, Debug)]
+pub(crate) struct Want {
+    pub(crate) key: Key,
+    pub(crate) call: Call,
+    /// When its phase ends.
+    pub(crate) until: Option<Time>,
+    /// How long it may take from its start.
+    pub(crate) within: Option<Duration>,
+    /// The parts of the run whose limits it counts against.
+    pub(crate) scopes: Vec<(Key, Limits)>,
+    /// Why the program itself forbids it; it is then recorded and not started.
+    pub(crate) forbidden: Option<Fault>,
+}
+
+/// What a run has to show so far: its rounds and choices, made by its program as it goes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Account {
+    /// The records of the phases, in the shape of strategies.md.
+    pub rounds: Vec<Value>,
+    /// What `auto` chose.
+    pub auto: Option<Choice>,
+}
+
+/// What one pass of a program brought up.
+#[derive(Debug, Default)]
+struct Notes {
+    wants: RefCell<Vec<Want>>,
+    account: RefCell<Account>,
+    /// When the latest answer that the program has used came in.
+    reached: Cell<Time>,
+}
+
+/// A place in a run: what is known there, and where asks from there are put.
+///
+/// ```text
+/// let round = cx.at("round-1").within(self.clocks.timeout);
+/// let reply = round.ask("alice", &alice, Prompt::task())?;   // key round-1/alice
+/// ```
+///
+/// `?` waits until there is a reply; a reply may be a fault, which is the program's to judge.
+/// A scope never shows time, money or the order of answers, except as the log tells them.
+#[derive(Clone, Debug)]
+pub struct Scope<'a> {
+    spec: &'a Spec,
+    known: &'a Known,
+    notes: &'a Notes,
+    tells: bool,
+    path: Arc<str>,
+    until: Option<Time>,
+    call_within: Option<Duration>,
+    scopes: Vec<(Key, Limits)>,
+}
+
+impl<'a> Scope<'a> {
+    /// The place `name` below this one.
+    #[must_use]
+    pub fn at(&self, name: impl fmt::Display) -> Scope<'a> {
+        let mut path = String::from(&*self.path);
+        key::push_segment(&mut path, &name.to_string());
+        path.push('/');
+        Scope { path: path.into(), ..self.clone() }
+    }
+
+    /// The same place with a clock that begins now, when all that led here is known.
+    #[must_use]
+    pub fn within(&self, timeout: Option<Duration>) -> Scope<'a> {
+        let ends = timeout.map(|timeout| self.notes.reached.get() + timeout);
+        let until = [self.until, ends].into_iter().flatten().min();
+        Scope { until, ..self.clone() }
+    }
+
+    /// The same place with a clock for each call, from its start.
+    #[must_use]
+    pub fn each_within(&self, timeout: Option<Duration>) -> Scope<'a> {
+        let call_within = [self.call_within, timeout].into_iter().flatten().min();
+        Scope { call_within, ..self.clone() }
+    }
+
+    /// The same place with limits of its own.
+    #[must_use]
+    pub fn limited(&self, limits: Limits) -> Scope<'a> {
+        let mut scopes = self.scopes.clone();
+        scopes.push((Key::parse(&self.path), limits));
+        Scope { scopes, ..self.clone() }
+    }
+
+    /// What the run depends on.
+    pub fn spec(&self) -> &'a Spec {
+        self.spec
+    }
+
+    /// The name of an agent as prompts and records show it.
+    pub fn name(&self, agent: &AgentId) -> &'a str {
+        &self.spec.team.agent(agent).name
+    }
+
+    /// How many calls the run's limits still allow; none if they do not bind.
+    pub fn calls_left(&self) -> Option<u64> {
+        let made = self.known.iter().filter(|(_, entry)| entry.is_charged()).count() as u64;
+        self.spec.limits.calls.map(|most| most.saturating_sub(made))
+    }
+
+    /// Asks an agent for its turn: one request, and what its tools need.
+    pub fn ask(&self, name: &str, agent: &AgentId, prompt: Prompt) -> Step<Reply> {
+        turn::take(self, name, self.spec.team.agent(agent), prompt)
+    }
+
+    /// Makes one call and halts until there is a reply.
+    pub(crate) fn call(&self, name: &str, call: Call) -> Step<Reply> {
+        self.want(name, call, None)
+    }
+
+    /// Records that a call is not allowed; it is refused with `fault` and not started.
+    pub(crate) fn forbid(&self, name: &str, call: Call, fault: Fault) -> Step<Reply> {
+        self.want(name, call, Some(fault))
+    }
+
+    fn want(&self, name: &str, call: Call, forbidden: Option<Fault>) -> Step<Reply> {
+        let key = Key::under(&self.path, name);
+        let fitting = self.known.fitting(&key, &call);
+        if let Some((outcome, entry)) = fitting.and_then(|it| Some((it.outcome.clone()?, it))) {
+            self.notes.reached.set(self.notes.reached.get().max(entry.settled_at));
+            return Ok(Reply { key, agent: call.agent().clone(), outcome });
+        }
+        self.notes.wants.borrow_mut().push(Want {
+            key,
+            call,
+            until: self.until,
+            within: self.call_within,
+            scopes: self.scopes.clone(),
+            forbidden,
+        });
+        Err(Halt(()))
+    }
+
+    /// Adds to the run's account; `tell` is called only when somebody wants to see it.
+    pub fn tell(&self, tell: impl FnOnce(&mut Account)) {
+        if self.tells {
+            tell(&mut self.notes.account.borrow_mut());
+        }
+    }
+
+    /// Adds a record of a phase to the run's account.
+    pub fn record(&self, record: impl FnOnce() -> Value) {
+        self.tell(|account| account.rounds.push(record()));
+    }
+
+    /// How long an answered call took.
+    pub fn took(&self, key: &Key) -> Duration {
+        let entry = self.known.get(key.as_str());
+        entry.map_or(Duration::default(), |it| it.settled_at.since(it.asked_at))
+    }
+
+    /// Whether anything was asked under `name` that is not answered yet.
+    pub fn is_under_way(&self, name: &str) -> bool {
+        let key = Key::under(&self.path, name);
+        let below = format!("{key}/");
+        let mut calls = self.known.range(&key);
+        calls.any(|(it, entry)| (*it == key || it.is_under(&below)) && entry.is_open())
+    }
+
+    /// Evaluates each node as soon as all that it comes after is known: no waves. Wishes are put in
+    /// the order of `nodes`, which must not need each other in a circle.
+    ///
+    /// Gives what is done so far, whether or not it is all; [`complete`] waits for the rest.
+    pub fn dag<'n, N: Node, T>(
+        &self,
+        nodes: &'n [N],
+        mut eval: impl FnMut(&'n N, &[&T]) -> Step<T>,
+    ) -> BTreeMap<&'n str, T> {
+        let mut done: BTreeMap<&str, T> = BTreeMap::new();
+        let mut wants: Vec<Vec<Want>> = nodes.iter().map(|_| Vec::new()).collect();
+        let mut rest: Vec<usize> = (0..nodes.len()).collect();
+        loop {
+            let before = rest.len();
+            rest.retain(|&at| {
+                let node = &nodes[at];
+                let inputs: Option<Vec<&T>> =
+                    node.after().iter().map(|id| done.get(&**id)).collect();
+                let Some(inputs) = inputs else { return true };
+                let noted = self.notes.wants.borrow().len();
+                if let Ok(value) = eval(node, &inputs) {
+                    done.insert(node.id(), value);
+                }
+                wants[at] = self.notes.wants.borrow_mut().split_off(noted);
+                false
+            });
+            if rest.len() == before {
+                break;
+            }
+        }
+        self.notes.wants.borrow_mut().extend(wants.into_iter().flatten());
+        done
+    }
+}
+
+/// Waits until every node of a [`Scope::dag`] is done.
+pub fn complete<'n, T, N>(done: BTreeMap<&'n str, T>, nodes: &[N]) -> Step<BTreeMap<&'n str, T>> {
+    if done.len() == nodes.len() { Ok(done) } else { Err(Halt(())) }
+}
+
+/// Lets every branch have its turn, and waits only then.
+pub fn all<T>(branches: impl IntoIterator<Item = Step<T>>) -> Step<Vec<T>> {
+    let branches: Vec<Step<T>> = branches.into_iter().collect();
+    branches.into_iter().collect()
+}
+
+/// Something that comes after others.
+pub trait Node {
+    /// Its name among the nodes.
+    fn id(&self) -> &str;
+    /// The names of the nodes it needs.
+    fn after(&self) -> &[Arc<str>];
+}
+
+/// What a program makes of what is known.
+#[derive(Debug)]
+pub(crate) struct Thought {
+    pub(crate) ending: Option<Ending>,
+    pub(crate) wants: Vec<Want>,
+    pub(crate) account: Account,
+}
+
+/// Runs `program` from the top.
+pub(crate) fn think(program: &dyn Program, spec: &Spec, known: &Known, tells: bool) -> Thought {
+    let notes = Notes::default();
+    let (path, scopes) = (Arc::from(""), Vec::new());
+    let cx =
+        Scope { spec, known, notes: &notes, tells, path, until: None, call_within: None, scopes };
+    let ending = program.run(&cx).ok();
+    let Notes { wants, account, .. } = notes;
+    Thought { ending, wants: wants.into_inner(), account: account.into_inner() }
+}

@@ -1,0 +1,140 @@
+//! A run in virtual time: the real kernel against a world that is a function.
+//!
+//! Nothing sleeps and nothing is random but by the seed, so thousands of runs a second can be tried
+//! and every one can be had again. It is how a team is rehearsed, and the kernel's own main test.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    call::{Outcome, Usage},
+    event::{Event, Record},
+    key::Key,
+    known::Entry,
+    run::{Command, Run},
+    spec::Spec,
+    time::{Duration, Time},
+};
+
+/// What answers the calls of a simulated run.
+pub trait World {
+    /// What comes of a call, after how long; `None` never answers.
+    fn answer(&mut self, spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> Option<Happening>;
+}
+
+/// What comes of a call in a simulated world.
+#[derive(Clone, Debug)]
+pub struct Happening {
+    /// How long it takes.
+    pub after: Duration,
+    /// The answer or fault.
+    pub outcome: Outcome,
+    /// What it uses.
+    pub usage: Usage,
+}
+
+/// A simulated run.
+#[derive(Debug)]
+pub struct Sim {
+    /// What it depends on.
+    pub spec: Arc<Spec>,
+    /// How far it has come.
+    pub run: Run,
+    /// Everything that happened.
+    pub log: Vec<Record>,
+    /// What will happen, by time; the number between shuffles what happens at the same instant.
+    agenda: BTreeMap<(Time, u64, Key), Event>,
+    wakes_at: Option<Time>,
+    now: Time,
+    random: Random,
+}
+
+impl Sim {
+    /// A run of `spec` that has just been started.
+    pub fn start(spec: Arc<Spec>, seed: u64, world: &mut dyn World) -> Sim {
+        let started = Event::Started { spec: spec.clone(), wall: 0, origin: None };
+        let mut sim = Sim::resume(spec, Run::default(), Vec::new(), seed);
+        sim.feed(started, world);
+        sim
+    }
+
+    /// A run that goes on from `log`; nothing is under way until an event is fed.
+    pub fn resume(spec: Arc<Spec>, run: Run, log: Vec<Record>, seed: u64) -> Sim {
+        let (now, random) = (run.at(), Random::new(seed));
+        Sim { spec, run, log, agenda: BTreeMap::new(), wakes_at: None, now, random }
+    }
+
+    /// Lets an event happen now.
+    pub fn feed(&mut self, event: Event, world: &mut dyn World) {
+        let spec = self.spec.clone();
+        let stepped = self.run.step(spec.program(), &spec, [event], self.now);
+        self.wakes_at = stepped.wakes_at;
+        for command in self.run.commands(&stepped.records) {
+            match command {
+                Command::Start(key) => self.plan(key, world),
+                Command::Abort(key) => self.agenda.retain(|(_, _, it), _| *it != key),
+            }
+        }
+        self.log.extend(stepped.records);
+    }
+
+    fn plan(&mut self, key: Key, world: &mut dyn World) {
+        let entry = self.run.known().get(key.as_str()).expect("a started call is known");
+        let attempt = entry.attempt;
+        let happening = world.answer(&self.spec, &self.run, &key, entry);
+        if let Some(Happening { after, outcome, usage }) = happening {
+            let at = (self.now + after, self.random.next(), key.clone());
+            let settled = outcome.into();
+            self.agenda.insert(at, Event::Answered { key, attempt, settled, usage });
+        }
+    }
+
+    /// Lets the next thing happen: an answer, or a clock that strikes. False when there is nothing.
+    pub fn advance(&mut self, world: &mut dyn World) -> bool {
+        let next = self.agenda.first_key_value().map(|((at, ..), _)| *at);
+        let event = match (next, self.wakes_at) {
+            (Some(at), wake) if wake.is_none_or(|wake| at <= wake) => {
+                self.now = at;
+                self.agenda.pop_first().map(|(_, event)| event)
+            }
+            (_, Some(wake)) => {
+                self.now = wake;
+                Some(Event::Ticked)
+            }
+            (_, None) => None,
+        };
+        event.map(|event| self.feed(event, world)).is_some()
+    }
+
+    /// Lets everything happen until the run ends, or nothing is left that could.
+    #[must_use]
+    pub fn finish(mut self, world: &mut dyn World) -> Sim {
+        while self.run.ending().is_none() && self.advance(world) {}
+        self
+    }
+}
+
+/// A small deterministic source of shuffling (the splitmix64 generator).
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The source that belongs to `seed`.
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// The next number.
+    #[expect(clippy::should_implement_trait, reason = "an endless source is no iterator")]
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `limit`, which is not 0.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}

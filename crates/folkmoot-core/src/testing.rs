@@ -1,0 +1,153 @@
+//! Teams, worlds and rendered logs for the tests of this crate.
+
+use std::{fmt::Write, sync::Arc};
+
+use crate::{
+    call::{Call, FailureKind, Part, Tokens, Usage},
+    event::{Event, Record, Settled},
+    key::Key,
+    known::Entry,
+    limits::Limits,
+    render,
+    run::Run,
+    sim::{Happening, Sim, World},
+    spec::{Collaboration, Spec},
+    team::{Agent, AgentId, Says, Script, ScriptedReply, Target, Team},
+    time::Duration,
+    view,
+};
+
+/// An id that is also a name.
+pub(crate) fn id(name: &str) -> AgentId {
+    AgentId(name.into())
+}
+
+pub(crate) fn ids(names: &[&str]) -> Vec<AgentId> {
+    names.iter().map(|name| id(name)).collect()
+}
+
+/// An agent with scripted replies: `!boom` fails, `~300 late` takes 300 ms.
+pub(crate) fn agent(name: &str, replies: &[&str]) -> Agent {
+    let replies = replies.iter().map(|reply| scripted(reply)).collect();
+    Agent {
+        id: id(name),
+        name: name.into(),
+        description: None,
+        prompt: None,
+        capabilities: Vec::new(),
+        grants: Vec::new(),
+        max_steps: 30,
+        retries: 0,
+        limits: Limits::default(),
+        target: Target::Script(Script { replies, ..Script::default() }),
+    }
+}
+
+fn scripted(text: &str) -> ScriptedReply {
+    let (delay, text) = match text.strip_prefix('~').and_then(|rest| rest.split_once(' ')) {
+        Some((ms, text)) => (Duration::from_millis(ms.parse().expect("a number")), text),
+        None => (Duration::default(), text),
+    };
+    let says = match (text.strip_prefix('!'), serde_json::from_str(text)) {
+        (Some(error), _) => Says::Error { text: error.into(), kind: FailureKind::Harness },
+        (None, Ok(json)) if text.starts_with('{') => Says::Json(json),
+        (None, _) => Says::Text(text.into()),
+    };
+    ScriptedReply { delay, says, usage: Tokens::default() }
+}
+
+pub(crate) fn spec(agents: Vec<Agent>, collaboration: Collaboration) -> Spec {
+    Spec {
+        team: Team { name: "test".into(), agents },
+        task: "TASK".into(),
+        collaboration,
+        auto: None,
+        limits: Limits::default(),
+        warnings: Vec::new(),
+    }
+}
+
+/// A world in which scripted agents say what they are to say, and tools say what they were given.
+pub(crate) struct Scripted;
+
+impl World for Scripted {
+    fn answer(&mut self, spec: &Spec, run: &Run, _: &Key, entry: &Entry) -> Option<Happening> {
+        let reply = match &entry.call {
+            Call::Tool { request, .. } => ScriptedReply::text(request.arguments.to_string()),
+            Call::Agent { agent, prompt } => {
+                let agent = spec.team.agent(agent);
+                let messages = render::messages(spec, run.known(), agent, prompt);
+                let last = messages.last().map_or("", |message| &*message.content);
+                let Target::Script(script) = &agent.target else { return None };
+                let echo = ScriptedReply::text(last);
+                script.reply(entry.nth, last).unwrap_or(&echo).clone()
+            }
+        };
+        let usage = Usage { tokens: reply.usage, ..Usage::default() };
+        Some(Happening { after: reply.delay, outcome: reply.outcome(), usage })
+    }
+}
+
+/// Plays a scripted team to its end.
+pub(crate) fn play(spec: Spec) -> Sim {
+    Sim::start(Arc::new(spec), 0, &mut Scripted).finish(&mut Scripted)
+}
+
+/// Plays a scripted team and compares its whole log and result with what is expected.
+#[expect(clippy::needless_pass_by_value, reason = "reads better in the tests")]
+pub(crate) fn check(spec: Spec, expected: expect_test::Expect) {
+    expected.assert_eq(&story(&play(spec)));
+}
+
+/// A log a person can read, and what came of it.
+fn story(sim: &Sim) -> String {
+    let mut story = sim.log.iter().map(line).collect::<Vec<_>>().join("\n");
+    let result = view::outcome("run", &sim.spec, &sim.run, true);
+    let last = (result.status.as_str(), result.reason.unwrap_or_default());
+    write!(story, "\n= {} {}: {:?}\n", last.0, last.1, result.answer).expect("to a string");
+    if let Some(partial) = result.partial {
+        writeln!(story, "  partial {:?}", partial.text).expect("to a string");
+    }
+    for round in result.rounds {
+        writeln!(story, "  {round}").expect("to a string");
+    }
+    story
+}
+
+fn line(record: &Record) -> String {
+    let what = match &record.event {
+        Event::Started { .. } => "started".to_owned(),
+        Event::Inherited { key, .. } => format!("inherited {key}"),
+        Event::Resumed { .. } => "resumed".to_owned(),
+        Event::Answered { key, settled, .. } => {
+            format!("answered {key}: {}", settled_text(settled))
+        }
+        Event::Amended { key, text } => format!("amended {key}: {text}"),
+        Event::CancelRequested => "cancel requested".to_owned(),
+        Event::Ticked => "ticked".to_owned(),
+        Event::Asked { key, call, .. } => format!("asked {key} {}", request(call)),
+        Event::Refused { key, fault, .. } => format!("refused {key}: {fault}"),
+        Event::Withdrawn { key, fault, .. } => format!("withdrawn {key}: {fault}"),
+        Event::Ended { ending } => format!("ended {}", ending.reason),
+    };
+    format!("{:>3} {:>5} {what}", record.seq, record.at.0 / 1000)
+}
+
+fn settled_text(settled: &Settled) -> String {
+    match settled {
+        Settled::Answer(answer) => answer.text.to_string(),
+        Settled::Fault(fault) => format!("({fault})"),
+    }
+}
+
+fn request(call: &Call) -> String {
+    let Call::Agent { prompt, .. } = call else { return "tool".to_owned() };
+    let continues = prompt.continues.iter().map(|key| format!("after {key}"));
+    let parts = prompt.parts.iter().map(|part| match part {
+        Part::Task => "task".to_owned(),
+        Part::Say(text) => format!("say {}…", text.chars().take(24).collect::<String>()),
+        Part::Quote(key) => format!("quote {key}"),
+        Part::Result(key) => format!("result {key}"),
+    });
+    format!("[{}]", continues.chain(parts).collect::<Vec<_>>().join(" · "))
+}

@@ -1,0 +1,5 @@
+//! stub
+/// Stub.
+pub fn normalized(text: &str) -> String {
+    text.trim().to_owned()
+}

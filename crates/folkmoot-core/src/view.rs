@@ -1,0 +1,406 @@
+//! What people and programs are shown of a run: folds of its log.
+
+use std::{collections::BTreeMap, ops::Add};
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    call::{Call, Fault, Limit, Tokens, Usage},
+    event::{Ending, Text},
+    key::Key,
+    known::{Entry, Known},
+    money::Money,
+    render::{self, Message},
+    run::Run,
+    scope::Account,
+    spec::{Choice, Spec, Warning},
+    time::{Duration, Time},
+};
+
+/// How a run stands (interface.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It did what it was for.
+    Done,
+    /// It did not.
+    Failed,
+    /// Someone cancelled it.
+    Cancelled,
+    /// A person is asked.
+    NeedsInput,
+    /// A limit of the run was reached.
+    BudgetExhausted,
+    /// It ended at a bound without converging.
+    BoundReached,
+    /// Its time ran out.
+    Deadline,
+    /// It is under way.
+    Running,
+    /// Nobody drives it at the moment; it can be resumed.
+    Interrupted,
+}
+
+impl Status {
+    /// The exit code of a command that ends with this status.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Status::Done => 0,
+            Status::Failed | Status::Cancelled => 1,
+            Status::NeedsInput => 3,
+            Status::BudgetExhausted => 4,
+            Status::BoundReached => 5,
+            Status::Deadline => 6,
+            Status::Running | Status::Interrupted => 130,
+        }
+    }
+
+    /// The status as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Done => "done",
+            Status::Failed => "failed",
+            Status::Cancelled => "cancelled",
+            Status::NeedsInput => "needs_input",
+            Status::BudgetExhausted => "budget_exhausted",
+            Status::BoundReached => "bound_reached",
+            Status::Deadline => "deadline",
+            Status::Running => "running",
+            Status::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// The unified result (strategies.md §1.6).
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// The run.
+    pub run_id: String,
+    /// How it stands.
+    pub status: Status,
+    /// Why it ended, in one word.
+    pub reason: Option<String>,
+    /// The strategy it followed.
+    pub strategy: String,
+    /// The task, as given.
+    pub prompt: String,
+    /// The records of its phases.
+    pub rounds: Vec<Value>,
+    /// The answer.
+    #[serde(rename = "final")]
+    pub answer: Option<String>,
+    /// Without an answer: the best there is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial: Option<Partial>,
+    /// Every failed call, in the order of asking.
+    pub errors: Vec<Failure>,
+    /// What the checks and the run itself warn of.
+    pub warnings: Vec<Warning>,
+    /// Everything else.
+    pub meta: Meta,
+}
+
+/// The best remaining text of a run without an answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Partial {
+    /// The replies, joined by a blank line.
+    pub text: String,
+    /// Where they stand.
+    pub keys: Vec<Key>,
+}
+
+/// A failed call.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failure {
+    /// The call.
+    pub key: Key,
+    /// Who was asked.
+    pub agent: String,
+    /// The fault in words.
+    pub error: String,
+}
+
+/// Figures about a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Meta {
+    /// Active seconds from its start to its last event.
+    pub elapsed_seconds: f64,
+    /// All agents in registration order.
+    pub agents: Vec<String>,
+    /// The strategy it followed.
+    pub strategy: String,
+    /// What it used.
+    pub usage: UsageReport,
+    /// What `auto` chose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auto: Option<Choice>,
+}
+
+/// What a run used.
+#[derive(Clone, Debug, Serialize)]
+pub struct UsageReport {
+    /// All together.
+    pub total: Spending,
+    /// By agent, those that used any tokens.
+    pub agents: BTreeMap<String, Spending>,
+    /// Calls started.
+    pub calls: u64,
+}
+
+/// Tokens and money.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Spending {
+    /// Tokens read, cached ones included.
+    pub prompt_tokens: u64,
+    /// Tokens written.
+    pub completion_tokens: u64,
+    /// Both.
+    pub total_tokens: u64,
+    /// Of the tokens read, those from a cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cached_tokens: u64,
+    /// US dollars, where prices are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Whether some of it is an estimate.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Spending {
+    fn of(usages: impl Iterator<Item = Usage>) -> Spending {
+        let sum = usages.fold(Usage::default(), |sum, usage| Usage {
+            tokens: sum.tokens + usage.tokens,
+            cost: [sum.cost, usage.cost].into_iter().flatten().reduce(Add::add),
+            estimated: sum.estimated || usage.estimated,
+        });
+        Spending {
+            prompt_tokens: sum.tokens.input + sum.tokens.cached,
+            completion_tokens: sum.tokens.output,
+            total_tokens: sum.tokens.total(),
+            cached_tokens: sum.tokens.cached,
+            cost_usd: sum.cost.map(Money::usd),
+            estimated: sum.estimated,
+        }
+    }
+}
+
+/// Folds a run into its unified result. `alive` tells whether somebody drives it.
+pub fn outcome(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> Outcome {
+    let account = run.account(spec.program(), spec);
+    let strategy = strategy(spec, &account);
+    let (status, reason) = status(run, alive);
+    let answer = run.ending().and_then(|ending| text(run.known(), ending.answer.as_ref()?));
+    let partial = match (&answer, run.ending()) {
+        (None, Some(ending)) => partial(run.known(), ending),
+        (None, None) | (Some(_), _) => None,
+    };
+    Outcome {
+        run_id: run_id.to_owned(),
+        status,
+        reason,
+        strategy: strategy.clone(),
+        prompt: spec.task.to_string(),
+        answer,
+        partial,
+        errors: errors(spec, run.known()),
+        warnings: spec.warnings.clone(),
+        meta: Meta {
+            elapsed_seconds: run.at().since(Time::default()).as_secs_f64(),
+            agents: spec.team.agents.iter().map(|agent| agent.name.to_string()).collect(),
+            strategy,
+            usage: usage(spec, run.known()),
+            auto: account.auto.or_else(|| spec.auto.clone()),
+        },
+        rounds: account.rounds,
+    }
+}
+
+fn strategy(spec: &Spec, account: &Account) -> String {
+    let chosen = account.auto.as_ref().map(|auto| auto.chose.to_string());
+    chosen.unwrap_or_else(|| spec.collaboration.name().to_owned())
+}
+
+/// How the run stands, and why.
+pub fn status(run: &Run, alive: bool) -> (Status, Option<String>) {
+    let Some(ending) = run.ending() else {
+        return (if alive { Status::Running } else { Status::Interrupted }, None);
+    };
+    let (status, reason) = match run.stop() {
+        Some(Fault::Deadline) => (Status::Deadline, "deadline"),
+        Some(Fault::Cancelled) => (Status::Cancelled, "cancelled"),
+        Some(Fault::OverBudget { limit, .. }) => (Status::BudgetExhausted, name_of(*limit)),
+        Some(Fault::Failed { .. } | Fault::TimedOut | Fault::Lost | Fault::Unwanted) | None => {
+            (if ending.done { Status::Done } else { Status::Failed }, &*ending.reason)
+        }
+    };
+    (status, Some(reason.to_owned()))
+}
+
+fn name_of(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Calls => "calls",
+        Limit::Tokens => "tokens",
+        Limit::Cost => "cost",
+        Limit::Time => "time",
+    }
+}
+
+fn text(known: &Known, text: &Text) -> Option<String> {
+    match text {
+        Text::Replies(keys) => joined(known, keys),
+        Text::Literal(text) => Some(text.to_string()),
+    }
+}
+
+fn joined(known: &Known, keys: &[Key]) -> Option<String> {
+    let texts: Vec<&str> = keys.iter().filter_map(|key| Some(&**known.text(key)?)).collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
+}
+
+fn partial(known: &Known, ending: &Ending) -> Option<Partial> {
+    let text = joined(known, &ending.partial)?;
+    Some(Partial { text, keys: ending.partial.clone() })
+}
+
+fn errors(spec: &Spec, known: &Known) -> Vec<Failure> {
+    let failed = known.in_order().into_iter().filter_map(|(key, entry)| {
+        let fault = entry.fault().filter(|fault| **fault != Fault::Unwanted)?;
+        let agent = spec.team.agent(entry.call.agent()).name.to_string();
+        Some(Failure { key: key.clone(), agent, error: fault.to_string() })
+    });
+    failed.collect()
+}
+
+/// What the calls of a run used; a fork is not charged for what it took over.
+pub fn usage(spec: &Spec, known: &Known) -> UsageReport {
+    let started = known.iter().map(|(_, entry)| entry).filter(|entry| entry.is_charged());
+    let of_agents = spec.team.agents.iter().map(|agent| {
+        let own = started.clone().filter(|entry| *entry.call.agent() == agent.id);
+        (agent.name.to_string(), Spending::of(own.map(|entry| entry.usage)))
+    });
+    UsageReport {
+        total: Spending::of(started.clone().map(|entry| entry.usage)),
+        agents: of_agents.filter(|(_, spending)| spending.total_tokens > 0).collect(),
+        calls: started.count() as u64,
+    }
+}
+
+/// A call as `show` tells it.
+#[derive(Clone, Debug, Serialize)]
+pub struct CallView {
+    /// Its name.
+    pub key: Key,
+    /// Who was asked.
+    pub agent: String,
+    /// The tool, if one was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The current attempt, from 1.
+    pub attempt: u32,
+    /// `open`, `answered`, `failed`, `refused` or `withdrawn`.
+    pub state: &'static str,
+    /// What was sent.
+    pub request: RequestView,
+    /// The answer's text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reply: Option<String>,
+    /// The answer's structure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub json: Option<Value>,
+    /// What the model thought aloud.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    /// Why there is no answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Value>,
+    /// What it used.
+    pub usage: Spending,
+    /// The wall clock when it was asked, in microseconds since 1970.
+    pub asked_at: u64,
+    /// And when it was settled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answered_at: Option<u64>,
+    /// How long it took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elapsed_seconds: Option<f64>,
+}
+
+/// What was sent.
+#[derive(Clone, Debug, Serialize)]
+pub struct RequestView {
+    /// The conversation.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<Message>,
+    /// The arguments of a tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// A digest of it.
+    pub digest: String,
+}
+
+/// The calls of a run in the order of asking.
+pub fn calls(spec: &Spec, run: &Run) -> Vec<CallView> {
+    run.known().in_order().into_iter().map(|(key, entry)| call(spec, run, key, entry)).collect()
+}
+
+fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
+    let agent = spec.team.agent(entry.call.agent());
+    let (messages, arguments, tool) = match &entry.call {
+        Call::Agent { prompt, .. } => {
+            (render::messages(spec, run.known(), agent, prompt), None, None)
+        }
+        Call::Tool { request, .. } => {
+            (Vec::new(), Some(request.arguments.clone()), Some(request.name.to_string()))
+        }
+    };
+    let sent = json!([messages, tool, arguments]).to_string();
+    let digest = blake3::hash(sent.as_bytes()).to_hex()[..16].to_owned();
+    let answer = entry.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
+    CallView {
+        key: key.clone(),
+        agent: agent.name.to_string(),
+        tool,
+        attempt: entry.attempt,
+        state: state(entry),
+        request: RequestView { messages, arguments, digest },
+        reply: answer.map(|answer| answer.text.to_string()),
+        json: answer.and_then(|answer| answer.json.clone()),
+        reasoning: answer.and_then(|answer| Some(answer.reasoning.as_ref()?.to_string())),
+        fault: entry.fault().map(fault),
+        usage: Spending::of([entry.usage].into_iter()),
+        asked_at: run.wall_at(entry.asked_at),
+        answered_at: (!entry.is_open()).then(|| run.wall_at(entry.settled_at)),
+        elapsed_seconds: (!entry.is_open()).then(|| elapsed(entry).as_secs_f64()),
+    }
+}
+
+fn elapsed(entry: &Entry) -> Duration {
+    entry.settled_at.since(entry.asked_at)
+}
+
+fn state(entry: &Entry) -> &'static str {
+    match &entry.outcome {
+        None => "open",
+        Some(_) if entry.refused => "refused",
+        Some(_) if entry.withdrawn => "withdrawn",
+        Some(Ok(_)) => "answered",
+        Some(Err(_)) => "failed",
+    }
+}
+
+/// A fault with its text, kind and details.
+fn fault(fault: &Fault) -> Value {
+    let mut details = match serde_json::to_value(fault) {
+        Ok(Value::Object(details)) => details,
+        Ok(_) | Err(_) => Map::new(),
+    };
+    details.insert("error".to_owned(), fault.to_string().into());
+    Value::Object(details)
+}
