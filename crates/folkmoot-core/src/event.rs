@@ -24,6 +24,13 @@ pub struct Record {
     pub event: Event,
 }
 
+impl Record {
+    /// The record as JSON text.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("events have no maps with keys other than text")
+    }
+}
+
 /// What can happen in a run.
 ///
 /// The first group comes from outside, the second are the kernel's own decisions. Both stand in one
@@ -127,6 +134,42 @@ pub enum Event {
         #[serde(flatten)]
         ending: Ending,
     },
+}
+
+impl Event {
+    /// Whether the kernel decided this; everything else comes from outside.
+    pub fn is_decision(&self) -> bool {
+        match self {
+            Event::Asked { .. }
+            | Event::Refused { .. }
+            | Event::Withdrawn { .. }
+            | Event::Ended { .. } => true,
+            Event::Started { .. }
+            | Event::Inherited { .. }
+            | Event::Resumed { .. }
+            | Event::Answered { .. }
+            | Event::Amended { .. }
+            | Event::CancelRequested
+            | Event::Ticked => false,
+        }
+    }
+
+    /// The call it is about.
+    pub fn key(&self) -> Option<&Key> {
+        match self {
+            Event::Inherited { key, .. }
+            | Event::Answered { key, .. }
+            | Event::Amended { key, .. }
+            | Event::Asked { key, .. }
+            | Event::Refused { key, .. }
+            | Event::Withdrawn { key, .. } => Some(key),
+            Event::Started { .. }
+            | Event::Resumed { .. }
+            | Event::CancelRequested
+            | Event::Ticked
+            | Event::Ended { .. } => None,
+        }
+    }
 }
 
 /// The worst case of a call, set aside in every limit it counts against until it is settled.

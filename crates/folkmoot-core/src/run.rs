@@ -346,7 +346,12 @@ impl Run {
         let spent = self.ledger.agents.get(&agent.id).copied().unwrap_or_default();
         let own = Level { owner: Owner::Agent, limits: &agent.limits, spent };
         let levels: Vec<Level> = [run].into_iter().chain(scopes).chain([own]).collect();
-        limits::admit(&levels, || render::worst_case(spec, &self.known, &want.call))
+        match limits::admit(&levels, || render::worst_case(spec, &self.known, &want.call)) {
+            Admission::Refused(Fault::OverBudget { limit, of: Owner::Run }) if want.optional => {
+                Admission::Refused(Fault::OverBudget { limit, of: Owner::Scope })
+            }
+            admission => admission,
+        }
     }
 
     fn asked(

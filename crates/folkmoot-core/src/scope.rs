@@ -50,6 +50,8 @@ pub(crate) struct Want {
     pub(crate) scopes: Vec<(Key, Limits)>,
     /// Why the program itself forbids it; it is then recorded and not started.
     pub(crate) forbidden: Option<Fault>,
+    /// Whether the run goes on if its budget has no room for this.
+    pub(crate) optional: bool,
 }
 
 /// What a run has to show so far: its rounds and choices, made by its program as it goes.
@@ -89,6 +91,7 @@ pub struct Scope<'a> {
     until: Option<Time>,
     call_within: Option<Duration>,
     scopes: Vec<(Key, Limits)>,
+    optional: bool,
 }
 
 impl<'a> Scope<'a> {
@@ -122,6 +125,13 @@ impl<'a> Scope<'a> {
         let mut scopes = self.scopes.clone();
         scopes.push((Key::parse(&self.path), limits));
         Scope { scopes, ..self.clone() }
+    }
+
+    /// The same place for calls that the run can do without: if its budget has no room for one, that
+    /// call fails and the run goes on.
+    #[must_use]
+    pub fn optional(&self) -> Scope<'a> {
+        Scope { optional: true, ..self.clone() }
     }
 
     /// What the run depends on.
@@ -169,6 +179,7 @@ impl<'a> Scope<'a> {
             within: self.call_within,
             scopes: self.scopes.clone(),
             forbidden,
+            optional: self.optional,
         });
         Err(Halt(()))
     }
@@ -265,8 +276,9 @@ pub(crate) struct Thought {
 pub(crate) fn think(program: &dyn Program, spec: &Spec, known: &Known, tells: bool) -> Thought {
     let notes = Notes::default();
     let (path, scopes) = (Arc::from(""), Vec::new());
+    let (until, call_within, optional) = (None, None, false);
     let cx =
-        Scope { spec, known, notes: &notes, tells, path, until: None, call_within: None, scopes };
+        Scope { spec, known, notes: &notes, tells, path, until, call_within, scopes, optional };
     let ending = program.run(&cx).ok();
     let Notes { wants, account, .. } = notes;
     Thought { ending, wants: wants.into_inner(), account: account.into_inner() }

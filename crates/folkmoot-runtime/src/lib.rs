@@ -1,3 +1,11 @@
 //! Makes runs happen: drives them, persists them, keeps time.
+//!
+//! [`engine::Engine`] is the whole service. It owns two ports: [`backend::Backend`] (with
+//! [`tools::Toolbox`]) to the world, and [`store::Store`] to what is kept.
 
 pub mod backend;
+pub mod driver;
+pub mod engine;
+pub mod store;
+pub mod summary;
+pub mod tools;

@@ -1,2 +1,3 @@
 //! stub
+pub mod agreement;
 pub mod ballot;

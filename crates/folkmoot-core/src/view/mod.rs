@@ -1,12 +1,16 @@
 //! What people and programs are shown of a run: folds of its log.
 
+mod report;
+
+pub use report::report;
+
 use std::{collections::BTreeMap, ops::Add};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    call::{Call, Fault, Limit, Tokens, Usage},
+    call::{Call, Fault, Limit, Usage},
     event::{Ending, Text},
     key::Key,
     known::{Entry, Known},
@@ -19,7 +23,7 @@ use crate::{
 };
 
 /// How a run stands (interface.md).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// It did what it was for.
@@ -138,7 +142,7 @@ pub struct Meta {
 }
 
 /// What a run used.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UsageReport {
     /// All together.
     pub total: Spending,
@@ -149,7 +153,7 @@ pub struct UsageReport {
 }
 
 /// Tokens and money.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spending {
     /// Tokens read, cached ones included.
     pub prompt_tokens: u64,
@@ -158,13 +162,13 @@ pub struct Spending {
     /// Both.
     pub total_tokens: u64,
     /// Of the tokens read, those from a cache.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub cached_tokens: u64,
     /// US dollars, where prices are known.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// Whether some of it is an estimate.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
 }
 

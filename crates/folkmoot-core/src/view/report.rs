@@ -1,0 +1,253 @@
+//! A run as a Markdown page: who said what, what it came to, what it cost.
+
+use std::fmt::Write;
+
+use super::{CallView, Outcome, Spending, calls, outcome};
+use crate::{run::Run, spec::Spec, time::Duration};
+
+/// Folds a run into a Markdown report. `alive` tells whether somebody drives it.
+///
+/// What agents said stands in block quotes, so that no text of theirs can pass for the report's own.
+pub fn report(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> String {
+    let outcome = outcome(run_id, spec, run, alive);
+    let mut page = String::new();
+    head(&mut page, spec, &outcome);
+    section(&mut page, "Task", &quoted(&outcome.prompt));
+    match (&outcome.answer, &outcome.partial) {
+        (Some(answer), _) => section(&mut page, "Answer", &quoted(answer)),
+        (None, Some(partial)) => {
+            section(&mut page, "Without an answer: what there is", &quoted(&partial.text));
+        }
+        (None, None) => section(&mut page, "Answer", "None."),
+    }
+    votes(&mut page, &outcome);
+    section(&mut page, "What was said", &said(spec, run));
+    list(
+        &mut page,
+        "Errors",
+        outcome
+            .errors
+            .iter()
+            .map(|it| format!("`{}` ({}): {}", it.key, inline(&it.agent), inline(&it.error))),
+    );
+    list(
+        &mut page,
+        "Warnings",
+        outcome.warnings.iter().map(|it| format!("`{}`: {}", it.code, inline(&it.message))),
+    );
+    costs(&mut page, &outcome);
+    page
+}
+
+fn head(page: &mut String, spec: &Spec, outcome: &Outcome) {
+    let team = if spec.team.name.is_empty() { "Team" } else { &*spec.team.name };
+    let status = outcome.status.as_str().replace('_', " ");
+    let reason = outcome.reason.as_deref().map(|it| format!(" ({it})")).unwrap_or_default();
+    let took = Duration::from_secs_f64(outcome.meta.elapsed_seconds);
+    line(page, &format!("# {}: {}", inline(team), outcome.strategy));
+    line(page, "");
+    line(page, &format!("Run `{}`: **{status}**{reason} after {took}.", outcome.run_id));
+    if let Some(auto) = &outcome.meta.auto {
+        line(page, "");
+        line(page, &format!("`auto` chose {}: {}.", auto.chose, inline(&auto.because)));
+    }
+}
+
+fn said(spec: &Spec, run: &Run) -> String {
+    let mut said = String::new();
+    for call in calls(spec, run) {
+        line(&mut said, &format!("### {}", title(&call)));
+        line(&mut said, "");
+        let text = match (&call.reply, &call.fault) {
+            (Some(reply), _) => quoted(reply),
+            (None, Some(fault)) => format!(
+                "**{}**: {}",
+                call.state,
+                inline(fault["error"].as_str().unwrap_or_default())
+            ),
+            (None, None) => "*no answer yet*".to_owned(),
+        };
+        line(&mut said, &text);
+        line(&mut said, "");
+    }
+    said
+}
+
+fn title(call: &CallView) -> String {
+    let mut title = inline(&call.agent);
+    if let Some(tool) = &call.tool {
+        write!(title, " uses {}", inline(tool)).expect("a string takes any text");
+    }
+    write!(title, " · `{}`", call.key).expect("a string takes any text");
+    if let Some(seconds) = call.elapsed_seconds {
+        write!(title, " · {}", Duration::from_secs_f64(seconds)).expect("a string takes any text");
+    }
+    if call.usage.total_tokens > 0 {
+        write!(title, " · {}", spending(&call.usage)).expect("a string takes any text");
+    }
+    title
+}
+
+/// How each ballot of a vote was read.
+fn votes(page: &mut String, outcome: &Outcome) {
+    let Some(vote) = outcome.rounds.iter().find(|round| round["step"] == "vote") else { return };
+    let Some(ballots) = vote["ballots"].as_object() else { return };
+    let rows = ballots.iter().map(|(voter, ballot)| {
+        let read = ballot["vote"].as_str().or(ballot["invalid"].as_str());
+        let read = read.or(ballot["error"].as_str()).unwrap_or_default();
+        format!("| {} | {} |", cell(voter), cell(read))
+    });
+    let rows: Vec<String> = rows.collect();
+    let turnout = &vote["turnout"];
+    let head = format!("{} of {} ballots were valid.", turnout["valid"], turnout["asked"]);
+    section(
+        page,
+        "Votes",
+        &format!("{head}\n\n| voter | read as |\n|---|---|\n{}", rows.join("\n")),
+    );
+}
+
+fn costs(page: &mut String, outcome: &Outcome) {
+    let usage = &outcome.meta.usage;
+    let mut rows =
+        vec!["| agent | tokens read | written | cost |".to_owned(), "|---|--:|--:|--:|".to_owned()];
+    rows.extend(usage.agents.iter().map(|(agent, it)| row(&cell(agent), it)));
+    rows.push(row(&format!("**all**, {} calls", usage.calls), &usage.total));
+    section(page, "Use", &rows.join("\n"));
+}
+
+fn row(who: &str, spending: &Spending) -> String {
+    let about = if spending.estimated { "~" } else { "" };
+    let cost = spending.cost_usd.map_or_else(|| "unknown".to_owned(), |usd| format!("${usd:.4}"));
+    let cost = if spending.total_tokens == 0 { "–".to_owned() } else { cost };
+    format!(
+        "| {who} | {about}{} | {about}{} | {cost} |",
+        spending.prompt_tokens, spending.completion_tokens
+    )
+}
+
+fn spending(spending: &Spending) -> String {
+    let about = if spending.estimated { "~" } else { "" };
+    format!("{about}{} tokens", spending.total_tokens)
+}
+
+fn line(page: &mut String, text: &str) {
+    page.push_str(text);
+    page.push('\n');
+}
+
+fn section(page: &mut String, title: &str, text: &str) {
+    line(page, &format!("\n## {title}\n\n{}", text.trim_end()));
+}
+
+fn list(page: &mut String, title: &str, items: impl Iterator<Item = String>) {
+    let items: Vec<String> = items.map(|item| format!("- {item}")).collect();
+    if !items.is_empty() {
+        section(page, title, &items.join("\n"));
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let lines: Vec<String> =
+        text.lines().map(|line| format!("> {line}").trim_end().to_owned()).collect();
+    if lines.is_empty() { "> *(blank)*".to_owned() } else { lines.join("\n") }
+}
+
+/// Foreign text inside a line: no line breaks, no markup.
+fn inline(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\r' => safe.push(' '),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' => {
+                safe.extend(['\\', character]);
+            }
+            _ => safe.push(character),
+        }
+    }
+    safe
+}
+
+fn cell(text: &str) -> String {
+    inline(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::{
+        programs::{Clocks, Consensus},
+        spec::Collaboration,
+        testing::{agent, ids, play, spec},
+    };
+
+    #[test]
+    fn a_report_tells_who_said_what_how_votes_were_read_and_what_it_cost() {
+        let consensus = Consensus {
+            agents: ids(&["a", "b_b"]),
+            judge: "a".into(),
+            self_votes: true,
+            clocks: Clocks::default(),
+        };
+        let agents = vec![
+            agent("a", &["# PA\nmore", "vote:a", "VERDICT"]),
+            agent("b_b", &["PB", "!down | out"]),
+        ];
+        let sim = play(spec(agents, Collaboration::Consensus(consensus)));
+        expect![[r#"
+            # test: consensus
+
+            Run `r1`: **done** (majority) after 0ms.
+
+            ## Task
+
+            > TASK
+
+            ## Answer
+
+            > # PA
+            > more
+
+            ## Votes
+
+            1 of 2 ballots were valid.
+
+            | voter | read as |
+            |---|---|
+            | a | a |
+            | b\_b | down \| out |
+
+            ## What was said
+
+            ### a · `propose/a` · 0ms
+
+            > # PA
+            > more
+
+            ### b\_b · `propose/b_b` · 0ms
+
+            > PB
+
+            ### a · `vote/a` · 0ms
+
+            > vote:a
+
+            ### b\_b · `vote/b_b` · 0ms
+
+            **failed**: down \| out
+
+            ## Errors
+
+            - `vote/b_b` (b\_b): down \| out
+
+            ## Use
+
+            | agent | tokens read | written | cost |
+            |---|--:|--:|--:|
+            | **all**, 4 calls | 0 | 0 | – |
+        "#]]
+        .assert_eq(&report("r1", &sim.spec, &sim.run, false));
+    }
+}

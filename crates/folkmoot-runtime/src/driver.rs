@@ -1,0 +1,315 @@
+//! The one loop that drives a run: events in, records appended, then acted on.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use folkmoot_core::{
+    call::{Call, FailureKind, Fault, Usage},
+    event::{Event, Record},
+    key::Key,
+    render,
+    run::{Command, Run, Stepped},
+    spec::Spec,
+    team::{Agent, AgentId},
+    time::Time,
+};
+use tokio::{
+    task::{AbortHandle, JoinError, JoinSet},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    backend::{Backend, Delta, Request, Response},
+    engine::{EngineError, RunId, Wish},
+    store::{Append, Claim, Post, Store, Watch},
+    summary::Summary,
+    tools::{ToolRequest, Toolbox},
+};
+
+/// How long a claim on a run counts without a sign of life.
+pub(crate) const CLAIM: Duration = Duration::from_secs(15);
+
+/// How many answers one append may hold.
+const BATCH: usize = 256;
+
+/// What a driver needs of its surroundings.
+pub(crate) struct World {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) tools: Arc<dyn Toolbox>,
+}
+
+/// What is told about a run under way; none of it is read by the run.
+pub trait Observer: Send + Sync {
+    /// Records became durable; `run` has them folded in.
+    fn recorded(&self, spec: &Spec, run: &Run, records: &[Record]);
+
+    /// Something comes in from a call under way.
+    fn delta(&self, key: &Key, delta: Delta<'_>);
+}
+
+/// An observer that looks away.
+#[derive(Clone, Copy, Debug)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn recorded(&self, _: &Spec, _: &Run, _: &[Record]) {}
+
+    fn delta(&self, _: &Key, _: Delta<'_>) {}
+}
+
+/// A run that this process owns and can drive.
+pub struct Driver {
+    id: RunId,
+    spec: Arc<Spec>,
+    run: Run,
+    world: Arc<World>,
+    claim: Claim,
+    watch: Watch,
+    /// The posts up to this number have been looked at.
+    posted: u64,
+    /// The events to begin with.
+    first: Vec<Event>,
+    agents: HashMap<AgentId, Arc<Agent>>,
+    clock: Clock,
+    wakes_at: Option<Time>,
+    jobs: JoinSet<Finished>,
+    under_way: HashMap<Key, AbortHandle>,
+}
+
+/// The active time of a run while this process drives it: the time that was recorded before, and a
+/// monotonic clock since.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    base: Time,
+    since: Instant,
+}
+
+impl Clock {
+    fn now(&self) -> Time {
+        let elapsed = self.since.elapsed().as_micros();
+        Time(self.base.0.saturating_add(u64::try_from(elapsed).unwrap_or(u64::MAX)))
+    }
+
+    fn when(&self, at: Time) -> Instant {
+        self.since + Duration::from_micros(at.0.saturating_sub(self.base.0))
+    }
+}
+
+/// A call that a back-end has finished.
+struct Finished {
+    key: Key,
+    attempt: u32,
+    response: Response,
+}
+
+/// How a drive ended.
+#[derive(Debug)]
+pub struct Driven {
+    /// The run.
+    pub id: RunId,
+    /// What it depends on.
+    pub spec: Arc<Spec>,
+    /// How far it has come.
+    pub run: Run,
+}
+
+impl Driver {
+    pub(crate) async fn new(
+        id: RunId,
+        spec: Arc<Spec>,
+        run: Run,
+        world: Arc<World>,
+        claim: Claim,
+        first: Vec<Event>,
+    ) -> Result<Driver, EngineError> {
+        let watch = world.store.watch(&id.stream()).await?;
+        let agents = spec.team.agents.iter().map(|it| (it.id.clone(), Arc::new(it.clone())));
+        Ok(Driver {
+            agents: agents.collect(),
+            clock: Clock { base: run.at(), since: Instant::now() },
+            id,
+            spec,
+            run,
+            world,
+            claim,
+            watch,
+            posted: 0,
+            first,
+            wakes_at: None,
+            jobs: JoinSet::new(),
+            under_way: HashMap::new(),
+        })
+    }
+
+    /// The run's id.
+    pub fn id(&self) -> &RunId {
+        &self.id
+    }
+
+    /// What the run depends on.
+    pub fn spec(&self) -> &Arc<Spec> {
+        &self.spec
+    }
+
+    /// Drives the run until it ends, or until `interrupt`: then it is left so that it can be resumed.
+    ///
+    /// Fails if the record cannot be kept; nothing that was not recorded is acted on.
+    pub async fn drive(
+        mut self,
+        observer: Arc<dyn Observer>,
+        interrupt: CancellationToken,
+    ) -> Result<Driven, EngineError> {
+        let driven = self.drive_on(&observer, &interrupt).await;
+        self.jobs.shutdown().await;
+        let released = self.world.store.release(self.claim).await;
+        driven?;
+        released?;
+        Ok(Driven { id: self.id, spec: self.spec, run: self.run })
+    }
+
+    async fn drive_on(
+        &mut self,
+        observer: &Arc<dyn Observer>,
+        interrupt: &CancellationToken,
+    ) -> Result<(), EngineError> {
+        let first = std::mem::take(&mut self.first);
+        self.step(first, Vec::new(), observer).await?;
+        let mut renewal = tokio::time::interval(CLAIM / 3);
+        while self.run.ending().is_none() {
+            let wakes = self.wakes_at.map(|at| self.clock.when(at));
+            let (mut events, mut posts) = (Vec::new(), Vec::new());
+            tokio::select! {
+                biased;
+                () = interrupt.cancelled() => return Ok(()),
+                () = self.watch.posts(self.posted) => posts = self.posts().await?,
+                Some(joined) = self.jobs.join_next() => events.extend(self.answered(joined)),
+                () = sleep_until(wakes) => events.push(Event::Ticked),
+                _ = renewal.tick() => self.world.store.renew(&self.claim).await?,
+            }
+            while events.len() < BATCH
+                && let Some(joined) = self.jobs.try_join_next()
+            {
+                events.extend(self.answered(joined));
+            }
+            events
+                .extend(posts.iter().filter_map(|post| Some(Wish::read(&post.body)?.into_event())));
+            if !events.is_empty() || !posts.is_empty() {
+                self.step(events, posts, observer).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn posts(&mut self) -> Result<Vec<Post>, EngineError> {
+        let posts = self.world.store.pending(&self.id.stream()).await?;
+        self.posted = posts.last().map_or(self.posted, |post| post.number.max(self.posted));
+        Ok(posts)
+    }
+
+    /// One step of the kernel: recorded first, then acted on.
+    async fn step(
+        &mut self,
+        events: Vec<Event>,
+        posts: Vec<Post>,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<(), EngineError> {
+        let after = self.run.seq();
+        let now =
+            self.clock.now().max(self.wakes_at.filter(|_| ticks(&events)).unwrap_or_default());
+        let spec = self.spec.clone();
+        let Stepped { records, wakes_at } = self.run.step(spec.program(), &spec, events, now);
+        self.wakes_at = wakes_at;
+        let bodies = records.iter().map(|record| record.to_json().into()).collect();
+        let mut append = Append::under(&self.claim, after, bodies);
+        if after == 0 || self.run.ending().is_some() {
+            append = append.summary(Summary::of(&self.spec, &self.run).to_json());
+        }
+        for post in posts {
+            append = append.done(post.id, r#"{"taken":true}"#);
+        }
+        self.world.store.append(append).await?;
+        observer.recorded(&self.spec, &self.run, &records);
+        for command in self.run.commands(&records) {
+            match command {
+                Command::Start(key) => self.start(key, observer.clone()),
+                Command::Abort(key) => self.abort(&key),
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, key: Key, observer: Arc<dyn Observer>) {
+        let entry = self.run.known().get(key.as_str()).expect("a started call is known");
+        let (run, attempt, nth) = (self.id.as_arc(), entry.attempt, entry.nth);
+        let agent = self.agents.get(entry.call.agent()).expect("the spec names its agents").clone();
+        let world = self.world.clone();
+        let name = key.clone();
+        let job = match &entry.call {
+            Call::Agent { prompt, .. } => {
+                let messages = render::messages(&self.spec, self.run.known(), &agent, prompt);
+                let max_output_tokens = entry.reserved.map(|reserved| reserved.tokens.output);
+                let request = Request {
+                    run,
+                    key: key.clone(),
+                    attempt,
+                    nth,
+                    agent,
+                    messages,
+                    max_output_tokens,
+                };
+                self.jobs.spawn(async move {
+                    let tell = |delta: Delta<'_>| observer.delta(&key, delta);
+                    let response = world.backend.perform(request, &tell).await;
+                    Finished { key, attempt, response }
+                })
+            }
+            Call::Tool { request, .. } => {
+                let call = request.clone();
+                let request = ToolRequest { run, key: key.clone(), attempt, agent, call };
+                self.jobs.spawn(async move {
+                    let response = world.tools.call(request).await;
+                    Finished { key, attempt, response }
+                })
+            }
+        };
+        self.under_way.insert(name, job);
+    }
+
+    fn abort(&mut self, key: &Key) {
+        if let Some(job) = self.under_way.remove(key) {
+            job.abort();
+        }
+    }
+
+    /// What a finished job means for the run; an aborted one means nothing.
+    fn answered(&mut self, joined: Result<Finished, JoinError>) -> Option<Event> {
+        let (key, attempt, response) = match joined {
+            Ok(Finished { key, attempt, response }) => (key, attempt, response),
+            Err(error) if error.is_cancelled() => return None,
+            Err(error) => self.panicked(&error)?,
+        };
+        self.under_way.remove(&key);
+        let Response { outcome, usage } = response;
+        Some(Event::Answered { key, attempt, settled: outcome.into(), usage })
+    }
+
+    /// A back-end that panics fails its call and nothing else.
+    fn panicked(&self, error: &JoinError) -> Option<(Key, u32, Response)> {
+        let (key, _) = self.under_way.iter().find(|(_, job)| job.id() == error.id())?;
+        let attempt = self.run.known().get(key.as_str())?.attempt;
+        let outcome = Err(Fault::failed(FailureKind::Other, "the back-end panicked"));
+        Some((key.clone(), attempt, Response { outcome, usage: Usage::default() }))
+    }
+}
+
+fn ticks(events: &[Event]) -> bool {
+    events.iter().any(|event| matches!(event, Event::Ticked))
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

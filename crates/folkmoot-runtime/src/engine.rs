@@ -1,0 +1,444 @@
+//! The whole service: every command and every server verb is one external event or one query.
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use folkmoot_core::{
+    event::{Event, Record},
+    key::Key,
+    replay::{self, Divergence},
+    run::Run,
+    spec::Spec,
+};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{
+    backend::Backend,
+    driver::{CLAIM, Driver, World},
+    store::{Append, Claim, Head, Owner, Store, StoreError, StreamId, Watch},
+    summary::Summary,
+    tools::Toolbox,
+};
+
+/// Names a run: twelve letters and digits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunId(Arc<str>);
+
+/// Streams of runs begin with this.
+const RUNS: &str = "run/";
+
+/// How many records are read at a time.
+const PAGE: usize = 1_000;
+
+/// How many runs are looked through for a shortened id.
+const SEARCHED: usize = 10_000;
+
+impl RunId {
+    /// A new id that no other run has.
+    pub fn random() -> RunId {
+        const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+        let random = uuid::Uuid::new_v4().as_u128();
+        let digit = |at: u32| char::from(DIGITS[(random >> (at * 5)) as usize % 32]);
+        // Bits that a version 4 id fixes lie above the ones used here.
+        RunId((0..12).map(digit).collect::<String>().into())
+    }
+
+    /// Takes an id as it was printed.
+    pub fn parse(text: &str) -> RunId {
+        RunId(text.into())
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn as_arc(&self) -> Arc<str> {
+        self.0.clone()
+    }
+
+    pub(crate) fn stream(&self) -> StreamId {
+        format!("{RUNS}{}", self.0).into()
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Why the engine could not do what it was asked.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// There is no such run.
+    #[error("there is no run {0}")]
+    NoSuchRun(String),
+    /// A shortened id fits several runs.
+    #[error("run {given} could be {}", .fits.iter().map(RunId::as_str).collect::<Vec<_>>().join(", "))]
+    Ambiguous {
+        /// What was given.
+        given: String,
+        /// The runs it fits.
+        fits: Vec<RunId>,
+    },
+    /// Another process drives the run.
+    #[error("run {run} is being driven by {by}")]
+    Owned {
+        /// The run.
+        run: RunId,
+        /// Who drives it.
+        by: Box<Owner>,
+    },
+    /// The run has ended.
+    #[error("run {0} has ended already")]
+    Ended(RunId),
+    /// A record cannot be read.
+    #[error("run {run}: record {seq} cannot be read: {source}")]
+    Unreadable {
+        /// The run.
+        run: RunId,
+        /// The record.
+        seq: u64,
+        /// Why not.
+        source: serde_json::Error,
+    },
+    /// A log does not begin with a start.
+    #[error("run {0}: its log does not begin with a start")]
+    NoStart(RunId),
+    /// There is no such call in the run.
+    #[error("run {run} has no call {key}")]
+    NoSuchCall {
+        /// The run.
+        run: RunId,
+        /// What was given.
+        key: String,
+    },
+    /// A replay decided otherwise than the record says.
+    #[error("run {run}: {divergence}")]
+    Diverged {
+        /// The run.
+        run: RunId,
+        /// Where.
+        #[source]
+        divergence: Box<Divergence>,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What someone else wants of a run that this or another process drives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "wish")]
+pub(crate) enum Wish {
+    Cancel,
+}
+
+impl Wish {
+    /// Reads a wish; what a newer program posted and this one does not know cancels nothing.
+    pub(crate) fn read(body: &str) -> Option<Wish> {
+        serde_json::from_str(body).ok()
+    }
+
+    pub(crate) fn into_event(self) -> Event {
+        match self {
+            Wish::Cancel => Event::CancelRequested,
+        }
+    }
+}
+
+/// A run as it was loaded.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The run.
+    pub id: RunId,
+    /// What it depends on.
+    pub spec: Arc<Spec>,
+    /// The fold of its log.
+    pub run: Run,
+    /// The log.
+    pub records: Vec<Record>,
+    /// Who drives it.
+    pub owner: Option<Owner>,
+}
+
+impl Loaded {
+    /// Whether somebody drives it.
+    pub fn is_alive(&self) -> bool {
+        self.owner.is_some()
+    }
+}
+
+/// A run in a list.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The run.
+    pub id: RunId,
+    /// A cursor: the next page begins below it.
+    pub number: u64,
+    /// What its driver last said of it.
+    pub summary: Option<Summary>,
+    /// Who drives it.
+    pub owner: Option<Owner>,
+}
+
+/// What a fork changes.
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    /// The last record to take over; all of them unless given.
+    pub at: Option<u64>,
+    /// Another spec.
+    pub spec: Option<Arc<Spec>>,
+    /// Other answers.
+    pub answers: Vec<(Key, Arc<str>)>,
+}
+
+/// Starts, loads, lists, forks, watches and checks runs.
+pub struct Engine {
+    world: Arc<World>,
+    owner: Owner,
+}
+
+impl Engine {
+    /// An engine over a store and a world. `label` says what the process is, for people.
+    pub fn new(
+        store: Arc<dyn Store>,
+        backend: Arc<dyn Backend>,
+        tools: Arc<dyn Toolbox>,
+        label: &str,
+    ) -> Engine {
+        Engine { world: Arc::new(World { store, backend, tools }), owner: Owner::this(label) }
+    }
+
+    fn store(&self) -> &dyn Store {
+        &*self.world.store
+    }
+
+    /// Makes a run of a checked spec; nothing happens before it is driven.
+    pub async fn start(&self, spec: Arc<Spec>) -> Result<Driver, EngineError> {
+        let started = Event::Started { spec: spec.clone(), wall: wall(), origin: None };
+        self.begin(spec, vec![started]).await
+    }
+
+    async fn begin(&self, spec: Arc<Spec>, first: Vec<Event>) -> Result<Driver, EngineError> {
+        let id = RunId::random();
+        let claim = self.claim(&id).await?;
+        Driver::new(id, spec, Run::default(), self.world.clone(), claim, first).await
+    }
+
+    /// Takes up a run that was interrupted.
+    pub async fn resume(&self, id: &RunId) -> Result<Driver, EngineError> {
+        let claim = self.claim(id).await?;
+        match self.load(id).await {
+            Ok(Loaded { spec, run, .. }) if run.ending().is_none() => {
+                let resumed = vec![Event::Resumed { wall: wall() }];
+                Driver::new(id.clone(), spec, run, self.world.clone(), claim, resumed).await
+            }
+            refused => {
+                self.store().release(claim).await?;
+                refused.and(Err(EngineError::Ended(id.clone())))
+            }
+        }
+    }
+
+    /// Makes a run that goes on from another with something changed; only what differs is asked.
+    pub async fn fork(&self, id: &RunId, change: Change) -> Result<Driver, EngineError> {
+        let origin = self.load(id).await?;
+        let at = change.at.unwrap_or_else(|| origin.run.seq());
+        let spec = change.spec.unwrap_or(origin.spec);
+        let mut events = replay::fork(id.as_str(), &origin.records, at, spec.clone(), wall());
+        for (key, text) in change.answers {
+            if origin.run.known().get(key.as_str()).is_none() {
+                return Err(EngineError::NoSuchCall { run: id.clone(), key: key.to_string() });
+            }
+            events.push(Event::Amended { key, text });
+        }
+        self.begin(spec, events).await
+    }
+
+    /// Keeps a log that was made elsewhere, such as a rehearsal.
+    pub async fn keep(&self, spec: &Spec, records: &[Record]) -> Result<RunId, EngineError> {
+        let id = RunId::random();
+        let bodies = records.iter().map(|record| record.to_json().into()).collect();
+        let summary = Summary::of(spec, &Run::fold(records)).to_json();
+        let append = Append::new(&id.stream(), 0, bodies).summary(summary);
+        self.store().append(append).await?;
+        Ok(id)
+    }
+
+    /// Cancels a run, whoever drives it; gives false if it had ended already.
+    pub async fn cancel(&self, id: &RunId) -> Result<bool, EngineError> {
+        match self.claim(id).await {
+            Ok(claim) => self.cancel_abandoned(id, claim).await,
+            Err(EngineError::Owned { .. }) => {
+                self.ask_driver_to(id, &Wish::Cancel).await?;
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A run that nobody drives ends in a single append.
+    async fn cancel_abandoned(&self, id: &RunId, claim: Claim) -> Result<bool, EngineError> {
+        let cancelled = self.cancel_now(id, &claim).await;
+        self.store().release(claim).await?;
+        cancelled
+    }
+
+    async fn cancel_now(&self, id: &RunId, claim: &Claim) -> Result<bool, EngineError> {
+        let Loaded { spec, mut run, .. } = self.load(id).await?;
+        if run.ending().is_some() {
+            return Ok(false);
+        }
+        let (after, at) = (run.seq(), run.at());
+        let records = run.step(spec.program(), &spec, [Event::CancelRequested], at).records;
+        let bodies = records.iter().map(|record| record.to_json().into()).collect();
+        let append = Append::under(claim, after, bodies);
+        self.store().append(append.summary(Summary::of(&spec, &run).to_json())).await?;
+        Ok(true)
+    }
+
+    /// Leaves a wish for the process that drives the run, and waits until it has taken it.
+    async fn ask_driver_to(&self, id: &RunId, wish: &Wish) -> Result<(), EngineError> {
+        let (stream, name) = (id.stream(), RunId::random());
+        let body = serde_json::to_string(wish).expect("a wish is plain data");
+        let mut watch = self.store().watch(&stream).await?;
+        while self.store().post(&stream, name.as_str(), &body).await?.outcome.is_none() {
+            watch.changed().await;
+        }
+        Ok(())
+    }
+
+    async fn claim(&self, id: &RunId) -> Result<Claim, EngineError> {
+        let claim = self.store().claim(&id.stream(), self.owner.clone(), CLAIM).await;
+        claim.map_err(|error| match error {
+            StoreError::Held { by, .. } => EngineError::Owned { run: id.clone(), by },
+            error => EngineError::Store(error),
+        })
+    }
+
+    /// Loads a run: its whole log, checked against its hashes, and the fold of it.
+    pub async fn load(&self, id: &RunId) -> Result<Loaded, EngineError> {
+        let entry = self.store().entry(&id.stream()).await?;
+        let entry = entry.filter(|entry| entry.head.seq > 0);
+        let entry = entry.ok_or_else(|| EngineError::NoSuchRun(id.to_string()))?;
+        let records = self.records(id, 0).await?;
+        let spec = replay::spec_of(&records).ok_or_else(|| EngineError::NoStart(id.clone()))?;
+        let run = Run::fold(&records);
+        Ok(Loaded { id: id.clone(), spec, run, records, owner: entry.owner })
+    }
+
+    /// The records of a run after number `after`.
+    pub async fn records(&self, id: &RunId, after: u64) -> Result<Vec<Record>, EngineError> {
+        let mut records = Vec::new();
+        let mut at = after;
+        loop {
+            let rows = self.store().read(&id.stream(), at, PAGE).await?;
+            let Some(last) = rows.last() else { return Ok(records) };
+            at = last.seq;
+            for row in rows {
+                let record = serde_json::from_str(&row.body);
+                records.push(record.map_err(|source| EngineError::Unreadable {
+                    run: id.clone(),
+                    seq: row.seq,
+                    source,
+                })?);
+            }
+        }
+    }
+
+    /// The run meant by `given`: its id, an unmistakable beginning of it, or `last`.
+    pub async fn find(&self, given: &str) -> Result<RunId, EngineError> {
+        let exact = RunId::parse(given);
+        if self.store().entry(&exact.stream()).await?.is_some() {
+            return Ok(exact);
+        }
+        let prefix = if given == "last" { RUNS.to_owned() } else { format!("{RUNS}{given}") };
+        let most = if given == "last" { 1 } else { SEARCHED };
+        let found = self.store().list(&prefix, None, most).await?;
+        let mut fits = found.iter().map(|entry| run_of(&entry.stream));
+        match (fits.next(), fits.next()) {
+            (Some(only), None) => Ok(only),
+            (None, _) => Err(EngineError::NoSuchRun(given.to_owned())),
+            (Some(one), Some(other)) => {
+                let fits = [one, other].into_iter().chain(fits).take(5).collect();
+                Err(EngineError::Ambiguous { given: given.to_owned(), fits })
+            }
+        }
+    }
+
+    /// Lists runs, newest first, from below the cursor `before` if one is given.
+    pub async fn list(
+        &self,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Listed>, EngineError> {
+        let entries = self.store().list(RUNS, before, limit).await?;
+        let listed = entries.into_iter().map(|entry| Listed {
+            id: run_of(&entry.stream),
+            number: entry.number,
+            summary: entry.summary.and_then(|text| serde_json::from_str(&text).ok()),
+            owner: entry.owner,
+        });
+        Ok(listed.collect())
+    }
+
+    /// Follows a run's records, those after number `after` and all that come.
+    pub async fn watch(&self, id: &RunId, after: u64) -> Result<Watcher<'_>, EngineError> {
+        let watch = self.store().watch(&id.stream()).await?;
+        Ok(Watcher { engine: self, id: id.clone(), after, watch })
+    }
+
+    /// Proves that a run's log is as it was written.
+    pub async fn verify(&self, id: &RunId) -> Result<Head, EngineError> {
+        Ok(self.store().verify(&id.stream()).await?)
+    }
+
+    /// Runs a log again without a world; gives the run if every decision comes out as recorded.
+    pub async fn replay(&self, id: &RunId) -> Result<Loaded, EngineError> {
+        let loaded = self.load(id).await?;
+        match replay::replay(&loaded.records) {
+            Ok(_) => Ok(loaded),
+            Err(divergence) => {
+                let divergence = Box::new(divergence);
+                Err(EngineError::Diverged { run: id.clone(), divergence })
+            }
+        }
+    }
+}
+
+/// Follows the records of a run.
+pub struct Watcher<'a> {
+    engine: &'a Engine,
+    id: RunId,
+    after: u64,
+    watch: Watch,
+}
+
+impl Watcher<'_> {
+    /// The next records, waiting for them if there are none yet.
+    pub async fn next(&mut self) -> Result<Vec<Record>, EngineError> {
+        loop {
+            let records = self.engine.records(&self.id, self.after).await?;
+            if let Some(last) = records.last() {
+                self.after = last.seq;
+                return Ok(records);
+            }
+            self.watch.rows(self.after).await;
+        }
+    }
+}
+
+fn run_of(stream: &StreamId) -> RunId {
+    RunId::parse(stream.as_str().strip_prefix(RUNS).unwrap_or(stream.as_str()))
+}
+
+fn wall() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}

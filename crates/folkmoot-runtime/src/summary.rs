@@ -1,0 +1,54 @@
+//! What a list shows of a run without folding its log.
+
+use folkmoot_core::{
+    run::Run,
+    spec::Spec,
+    view::{self, Status, UsageReport},
+};
+use serde::{Deserialize, Serialize};
+
+/// A cache of a fold, kept beside a run's stream; the log is the truth.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// How the run ended; nothing while it has not.
+    pub status: Option<Status>,
+    /// Why it ended.
+    pub reason: Option<String>,
+    /// The strategy it follows.
+    pub strategy: String,
+    /// The team's name.
+    pub team: String,
+    /// The task, its beginning at least.
+    pub prompt: String,
+    /// The wall clock at its start, in microseconds since 1970.
+    pub started_at: u64,
+    /// And at its end.
+    pub ended_at: Option<u64>,
+    /// What it used.
+    pub usage: UsageReport,
+}
+
+/// How much of a task a list shows, in characters.
+const PROMPT: usize = 500;
+
+impl Summary {
+    /// Folds a run into its summary.
+    pub fn of(spec: &Spec, run: &Run) -> Summary {
+        let outcome = view::outcome("", spec, run, true);
+        let ended = run.ending().is_some();
+        Summary {
+            status: ended.then_some(outcome.status),
+            reason: outcome.reason,
+            strategy: outcome.strategy,
+            team: spec.team.name.to_string(),
+            prompt: spec.task.chars().take(PROMPT).collect(),
+            started_at: run.wall_at(folkmoot_core::time::Time::default()),
+            ended_at: ended.then(|| run.wall_at(run.at())),
+            usage: outcome.meta.usage,
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a summary is plain data")
+    }
+}
