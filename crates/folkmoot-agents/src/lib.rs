@@ -1,1 +1,85 @@
-//! placeholder
+//! Who answers: models behind APIs, scripts, the offline demo.
+//!
+//! One door, [`Agents`], leads to all of them. Deliberately absent: the environment, which only the
+//! CLI reads; deciding what a call may cost or how long it may take, which is the kernel's matter.
+
+mod chat;
+mod demo;
+mod gate;
+mod http;
+mod known;
+mod patience;
+mod provider;
+mod retry;
+mod script;
+mod secret;
+mod sse;
+#[cfg(test)]
+mod testing;
+mod usage;
+
+use async_trait::async_trait;
+use folkmoot_core::{
+    call::{Fault, Usage},
+    team::{Model, Target},
+};
+use folkmoot_runtime::backend::{Backend, OnDelta, Request, Response};
+
+use self::{chat::Chat, http::Http, retry::Backoff};
+pub use self::{
+    patience::Patience,
+    provider::{Protocol, ProviderConfig, ProviderStatus, Providers, Unusable},
+};
+
+/// Everybody who can be asked.
+///
+/// Making it costs next to nothing: connections, certificates and the like come with the first call
+/// that needs them.
+#[derive(Debug)]
+pub struct Agents {
+    providers: Providers,
+    patience: Patience,
+    http: Http,
+    backoff: Backoff,
+}
+
+impl Agents {
+    /// Agents whose models are served by `providers`.
+    pub fn new(providers: Providers) -> Agents {
+        Agents::with_patience(providers, Patience::default())
+    }
+
+    /// The same with other waiting times.
+    pub fn with_patience(providers: Providers, patience: Patience) -> Agents {
+        let backoff = Backoff::new(&patience, fastrand::Rng::new());
+        Agents { providers, patience, http: Http::new(&patience), backoff }
+    }
+
+    /// The providers they were made with.
+    pub fn providers(&self) -> &Providers {
+        &self.providers
+    }
+
+    async fn ask_model(&self, model: &Model, request: &Request, on_delta: OnDelta<'_>) -> Response {
+        match self.providers.find(&model.provider) {
+            Ok(provider) => {
+                let Agents { http, patience, backoff, .. } = self;
+                Chat { http, patience, backoff }.perform(provider, model, request, on_delta).await
+            }
+            Err(unusable) => {
+                Response { outcome: Err(Fault::from(&unusable)), usage: Usage::default() }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Backend for Agents {
+    async fn perform(&self, request: Request, on_delta: OnDelta<'_>) -> Response {
+        match &request.agent.target {
+            Target::Model(model) => self.ask_model(model, &request, on_delta).await,
+            Target::Script(script) => script::perform(script, &request, on_delta).await,
+            Target::Demo => demo::perform(&request, on_delta),
+        }
+    }
+}

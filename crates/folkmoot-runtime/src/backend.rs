@@ -49,6 +49,9 @@ pub enum Delta<'a> {
     Retry(&'a str),
 }
 
+/// To whom a call shows what comes in.
+pub type OnDelta<'a> = &'a (dyn Fn(Delta<'_>) + Send + Sync);
+
 /// Something that answers calls.
 ///
 /// Dropping the future cancels the call: the connection is closed or the process ended, and nothing
@@ -56,9 +59,5 @@ pub enum Delta<'a> {
 #[async_trait]
 pub trait Backend: Send + Sync {
     /// Carries out one call. Failures are answers too: they come back as faults.
-    async fn perform(
-        &self,
-        request: Request,
-        on_delta: &(dyn Fn(Delta<'_>) + Send + Sync),
-    ) -> Response;
+    async fn perform(&self, request: Request, on_delta: OnDelta<'_>) -> Response;
 }

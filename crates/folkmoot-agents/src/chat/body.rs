@@ -1,0 +1,268 @@
+//! The body of a reply as it comes in.
+
+use std::pin::Pin;
+
+use bytes::Bytes;
+use folkmoot_core::call::FailureKind;
+use folkmoot_runtime::backend::OnDelta;
+use futures_util::{Stream, StreamExt};
+use tokio::time::{Duration, Instant, timeout};
+
+use super::draft::Draft;
+use crate::{patience::Patience, retry::Failure, sse::Reader};
+
+/// The most bytes of one event.
+const EVENT_LIMIT: usize = 8 << 20;
+
+/// The most bytes of one reply.
+const REPLY_LIMIT: usize = 64 << 20;
+
+/// How long the proper end of a body is waited for behind its last event, so that the connection can
+/// be used again.
+const TAIL: Duration = Duration::from_millis(20);
+
+type Chunks<'a> = Pin<Box<dyn Stream<Item = Result<Bytes, Failure>> + Send + 'a>>;
+
+/// A body under way, with bounds on its size and its silences.
+pub(super) struct Body<'a> {
+    chunks: Chunks<'a>,
+    patience: &'a Patience,
+    has_begun: bool,
+    /// How many more bytes it may have.
+    left: usize,
+}
+
+impl<'a> Body<'a> {
+    /// The body that comes in `chunks`.
+    pub(super) fn new(
+        chunks: impl Stream<Item = Result<Bytes, Failure>> + Send + 'a,
+        patience: &'a Patience,
+    ) -> Body<'a> {
+        Body { chunks: Box::pin(chunks), patience, has_begun: false, left: REPLY_LIMIT }
+    }
+
+    /// All of it.
+    pub(super) async fn collect(mut self) -> Result<Vec<u8>, Failure> {
+        let mut whole = Vec::new();
+        while let Some(chunk) = self.next().await? {
+            whole.extend_from_slice(&chunk);
+        }
+        Ok(whole)
+    }
+
+    /// Reads events into `draft` until the reply is complete; what comes after that, or fails to
+    /// come, changes nothing but the bill.
+    pub(super) async fn read_events(
+        mut self,
+        draft: &mut Draft,
+        on_delta: OnDelta<'_>,
+    ) -> Result<(), Failure> {
+        let mut reader = Reader::new(EVENT_LIMIT);
+        while !draft.is_complete() {
+            let Some(chunk) = self.next().await? else {
+                let text = "the reply was cut off: it has no end mark";
+                return Err(Failure::new(FailureKind::Incomplete, text));
+            };
+            take(&chunk, &mut reader, draft, on_delta)?;
+        }
+        let deadline = Instant::now() + self.patience.trailing;
+        while !draft.is_over() {
+            let wait = deadline.saturating_duration_since(Instant::now());
+            let Ok(Ok(Some(chunk))) = timeout(wait, self.next()).await else { return Ok(()) };
+            if take(&chunk, &mut reader, draft, on_delta).is_err() {
+                return Ok(()); // an event that is too large
+            }
+        }
+        let _ = timeout(TAIL, async { while let Ok(Some(_)) = self.next().await {} }).await;
+        Ok(())
+    }
+
+    async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        let wait = if self.has_begun { self.patience.idle } else { self.patience.first_byte };
+        let chunk = timeout(wait, self.chunks.next()).await.map_err(|_| silence(wait))?;
+        let Some(chunk) = chunk.transpose()? else { return Ok(None) };
+        self.has_begun = true;
+        self.left = self.left.checked_sub(chunk.len()).ok_or_else(|| {
+            let text = format!("the reply is larger than {REPLY_LIMIT} bytes");
+            Failure::new(FailureKind::Protocol, text)
+        })?;
+        Ok(Some(chunk))
+    }
+}
+
+/// Adds the events that `chunk` completes, up to the end of the reply.
+fn take(
+    chunk: &[u8],
+    reader: &mut Reader,
+    draft: &mut Draft,
+    on_delta: OnDelta<'_>,
+) -> Result<(), Failure> {
+    let malformed = |why| Failure::new(FailureKind::Protocol, format!("malformed stream: {why}"));
+    for event in reader.read(chunk).map_err(malformed)? {
+        let was_complete = draft.is_complete();
+        match draft.take_event(&event, on_delta) {
+            Err(_) if was_complete => {}
+            result => result?,
+        }
+        if draft.is_over() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The other side said nothing for too long.
+pub(super) fn silence(wait: Duration) -> Failure {
+    let text = format!("nothing came for {} s", wait.as_secs_f64());
+    Failure::new(FailureKind::Timeout, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use folkmoot_runtime::backend::Delta;
+    use futures_util::stream;
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::known::Quirks;
+
+    const HELLO: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"}}]}\n\n";
+    const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    const USAGE: &str =
+        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":2}}\n\n";
+    const DONE: &str = "data: [DONE]\n\n";
+
+    /// A chunk and the seconds after which it comes.
+    type Timed<'a> = (u64, &'a str);
+
+    /// Reads chunks that come as timed and then nothing, the connection left open.
+    async fn read(timed: &[Timed<'_>]) -> (Result<Draft, Failure>, Duration) {
+        let chunks = stream::iter(timed).then(|(seconds, chunk)| async move {
+            sleep(Duration::from_secs(*seconds)).await;
+            Ok(Bytes::from((*chunk).to_owned()))
+        });
+        read_from(chunks.chain(stream::pending())).await
+    }
+
+    async fn read_closed(text: &str) -> Result<Draft, Failure> {
+        read_from(stream::iter([Ok(Bytes::from(text.to_owned()))])).await.0
+    }
+
+    async fn read_from(
+        chunks: impl Stream<Item = Result<Bytes, Failure>> + Send,
+    ) -> (Result<Draft, Failure>, Duration) {
+        let start = Instant::now();
+        let patience = Patience::default();
+        let mut draft = Draft::default();
+        let read = Body::new(chunks, &patience).read_events(&mut draft, &|_| {}).await;
+        (read.map(|()| draft), start.elapsed())
+    }
+
+    fn text(draft: Result<Draft, Failure>) -> String {
+        let answer = draft.and_then(|draft| draft.finish("p", "call"));
+        answer.map_or_else(|failure| format!("{:?}", failure.kind), |it| it.text.to_string())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_end_mark_ends_the_reply_at_once_though_the_connection_stays_open() {
+        let (draft, took) = read(&[(0, HELLO), (1, STOP), (1, USAGE), (0, DONE)]).await;
+        assert_eq!((text(draft), took), ("hello".to_owned(), Duration::from_secs(2) + TAIL));
+        let (draft, took) = read(&[(0, HELLO), (1, DONE)]).await;
+        assert_eq!((text(draft), took), ("hello".to_owned(), Duration::from_secs(1) + TAIL));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn behind_a_finish_reason_only_the_usage_is_waited_for_and_not_long() {
+        let (draft, took) = read(&[(0, HELLO), (0, STOP), (1, USAGE)]).await;
+        assert_eq!(took, Duration::from_secs(1) + TAIL);
+        let usage = draft.expect("it is complete").usage(0, &Quirks::USUAL);
+        assert_eq!((usage.tokens.input, usage.estimated), (7, false));
+
+        let ping = ": still here\n\n";
+        let (draft, took) = read(&[(0, HELLO), (0, STOP), (1, ping), (1, ping), (1, ping)]).await;
+        assert_eq!(took, Duration::from_secs(2));
+        assert!(draft.expect("it is complete").usage(0, &Quirks::USUAL).estimated);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn any_byte_keeps_a_reply_alive_and_silence_ends_it() {
+        let ping = ":\n";
+        let alive = [(500, ping), (119, HELLO), (119, ping), (119, STOP), (0, DONE)];
+        assert_eq!(text(read(&alive).await.0), "hello");
+
+        let (draft, took) = read(&[(0, HELLO), (1, ping)]).await;
+        assert_eq!((text(draft), took), ("Timeout".to_owned(), Duration::from_secs(121)));
+        let (draft, took) = read(&[]).await;
+        assert_eq!((text(draft), took), ("Timeout".to_owned(), Duration::from_mins(10)));
+    }
+
+    #[tokio::test]
+    async fn an_end_without_a_mark_is_no_end() {
+        assert_eq!(text(read_closed(HELLO).await), "Incomplete");
+        assert_eq!(text(read_closed("").await), "Incomplete");
+        assert_eq!(text(read_closed(&format!("{HELLO}{STOP}")).await), "hello");
+        let unfinished = format!("{HELLO}{}", STOP.trim_end());
+        assert_eq!(text(read_closed(&unfinished).await), "Incomplete");
+    }
+
+    #[tokio::test]
+    async fn what_comes_after_the_end_cannot_spoil_the_reply() {
+        for after in ["data: {oops\n\n", "event: error\ndata: late\n\n", HELLO] {
+            for end in [STOP, DONE] {
+                for usage in ["", USAGE] {
+                    let stream = format!("{HELLO}{end}{after}{usage}");
+                    let draft = read_closed(&stream).await;
+                    let is_over = draft.as_ref().is_ok_and(Draft::is_over);
+                    assert_eq!(is_over, end == DONE || usage == USAGE, "{stream}");
+                    assert_eq!(text(draft), "hello", "{stream}");
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_malformed_line_or_an_error_fails_the_reply_wherever_it_stands() {
+        let cut = format!("{}{}\n\n", &HELLO[..30], " ".repeat(4000));
+        for (bad, kind) in [
+            (&*cut, "Protocol"),
+            ("data: {oops\n\n", "Protocol"),
+            ("data: 12\n\n", "Protocol"),
+            ("data: {\"choices\": 3}\n\n", "Protocol"),
+            ("data: {\"error\": {\"code\": 429, \"message\": \"slow\"}}\n\n", "RateLimited"),
+            ("event: error\ndata: boom\n\n", "Transport"),
+        ] {
+            for stream in [format!("{bad}{HELLO}{STOP}"), format!("{HELLO}{bad}{STOP}{DONE}")] {
+                assert_eq!(text(read_closed(&stream).await), kind, "{stream}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reply_has_a_size_limit() {
+        let chunk = Bytes::from(": much\n".repeat(1 << 20));
+        let endless = stream::repeat_with(move || Ok(chunk.clone()));
+        assert_eq!(text(read_from(endless).await.0), "Protocol");
+    }
+
+    #[tokio::test]
+    async fn every_division_of_a_stream_shows_and_gives_the_same() {
+        let whole = format!("{HELLO}{HELLO}{STOP}{USAGE}{DONE}").replace('\n', "\r\n");
+        for at in 0..whole.len() {
+            let parts = [whole[..at].to_owned(), whole[at..].to_owned()];
+            let shown = Mutex::new(String::new());
+            let patience = Patience::default();
+            let mut draft = Draft::default();
+            let body = Body::new(stream::iter(parts.map(|part| Ok(part.into()))), &patience);
+            let show = |delta: Delta<'_>| {
+                if let Delta::Text(text) = delta {
+                    shown.lock().expect("nothing panics in it").push_str(text);
+                }
+            };
+            body.read_events(&mut draft, &show).await.expect("it is complete");
+            assert_eq!(text(Ok(draft)), "hellohello", "cut at {at}");
+            assert_eq!(shown.into_inner().expect("nothing panics in it"), "hellohello");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The protocol `chat`: completions as most servers speak them.
+//!
+//! Deliberately absent: offering tools to the model, images, and every parameter beyond the bound of
+//! the reply.
+
+mod body;
+mod draft;
+mod error;
+mod kept;
+mod layout;
+mod reported;
+mod request;
+mod tool_calls;
+
+use std::{sync::Arc, time::SystemTime};
+
+use bytes::Bytes;
+use folkmoot_core::{
+    call::{Answer, FailureKind, Tokens, Usage},
+    team::Model,
+};
+use folkmoot_runtime::backend::{Delta, OnDelta, Request, Response};
+use futures_util::TryStreamExt;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
+use tokio::time::timeout;
+
+use self::{
+    body::{Body, silence},
+    draft::Draft,
+    error::{in_refusal, kind_of},
+};
+use crate::{
+    http::{Http, failure_of},
+    patience::Patience,
+    provider::Provider,
+    retry::{Backoff, Failure, Persisted, Terms, retry_after},
+    usage::{estimated_tokens, sum},
+};
+
+/// What it takes to ask.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chat<'a> {
+    pub http: &'a Http,
+    pub patience: &'a Patience,
+    pub backoff: &'a Backoff,
+}
+
+/// One call on its way to a provider.
+#[derive(Clone, Copy)]
+struct Call<'a> {
+    provider: &'a Provider,
+    model: &'a Model,
+    request: &'a Request,
+    body: &'a Bytes,
+    on_delta: OnDelta<'a>,
+}
+
+/// An answer and what it used.
+type Done = (Answer, Usage);
+
+impl Chat<'_> {
+    /// Asks `model` of `provider`, as often as the agent's retries allow.
+    pub(crate) async fn perform(
+        &self,
+        provider: &Provider,
+        model: &Model,
+        request: &Request,
+        on_delta: OnDelta<'_>,
+    ) -> Response {
+        let body =
+            request::body(model, &request.messages, request.max_output_tokens, &provider.quirks);
+        let call = Call { provider, model, request, body: &body, on_delta };
+        let terms =
+            Terms { retries: request.agent.retries, gate: &provider.gate, backoff: self.backoff };
+        let tell = |text: &str| on_delta(Delta::Retry(text));
+        response(terms.persist(tell, || self.attempt(call)).await, model)
+    }
+
+    /// One request and its reply. What a failed attempt says is safe to show.
+    async fn attempt(&self, call: Call<'_>) -> Result<Done, Failure> {
+        self.ask(call).await.map_err(|failure| Failure {
+            text: call.provider.masked(&format!("{}: {}", call.model, failure.text)),
+            ..failure
+        })
+    }
+
+    async fn ask(&self, call: Call<'_>) -> Result<Done, Failure> {
+        let response = self.send(call).await?;
+        if !response.status().is_success() {
+            return Err(self.refusal(call, response).await);
+        }
+        let mut draft = Draft::default();
+        let read = self.read(response, &mut draft, call.on_delta).await;
+        let usage = draft.usage(call.body.len(), &call.provider.quirks);
+        let prefix = format!("call-{}", call.request.nth);
+        let answer = read.and_then(|()| draft.finish(&call.model.provider, &prefix));
+        match answer {
+            Ok(answer) => Ok((answer, usage)),
+            Err(failure) => Err(Failure { usage, ..failure }),
+        }
+    }
+
+    /// Sends the request and waits for the beginning of the reply.
+    async fn send(&self, call: Call<'_>) -> Result<reqwest::Response, Failure> {
+        let request = self
+            .http
+            .client(&call.provider.url)?
+            .post(call.provider.url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "text/event-stream, application/json")
+            .headers(call.provider.headers.clone())
+            .body(call.body.clone());
+        let unheard = |failure| Failure { usage: unanswered(call.body.len()), ..failure };
+        match timeout(self.patience.first_byte, request.send()).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) if error.is_connect() || error.is_builder() => Err(failure_of(error)),
+            Ok(Err(error)) => Err(unheard(failure_of(error))),
+            Err(_) => Err(unheard(silence(self.patience.first_byte))),
+        }
+    }
+
+    /// Why the server did not even begin.
+    async fn refusal(&self, call: Call<'_>, response: reqwest::Response) -> Failure {
+        let status = response.status();
+        let header = |name| response.headers().get(name).and_then(|it| it.to_str().ok());
+        let hint = header(RETRY_AFTER).and_then(|value| retry_after(value, SystemTime::now()));
+        let moved = header(LOCATION).map(|place| format!("moved to {place}"));
+        // Its words are welcome, but not worth a long wait.
+        let body = timeout(self.patience.connect, self.body(response).collect()).await;
+        let body = body.unwrap_or(Ok(Vec::new())).unwrap_or_default();
+        let words = in_refusal(&String::from_utf8_lossy(&body));
+        let kind = kind_of(status.as_u16(), &words);
+        let size = || {
+            let messages = call.request.messages.len();
+            format!("the request has {messages} messages, {} bytes", call.body.len())
+        };
+        let is_about_the_request =
+            matches!(status.as_u16(), 400 | 413 | 422) || kind == FailureKind::Unsupported;
+        let parts = [Some(status.to_string()), moved, Some(words).filter(|it| !it.is_empty())];
+        let parts = parts.into_iter().chain([is_about_the_request.then(size)]).flatten();
+        let text = parts.collect::<Vec<_>>().join("; ");
+        Failure { hint, ..Failure::new(kind, text) }
+    }
+
+    /// Reads a reply into `draft`, as a stream or whole, as the server likes it.
+    async fn read(
+        &self,
+        response: reqwest::Response,
+        draft: &mut Draft,
+        on_delta: OnDelta<'_>,
+    ) -> Result<(), Failure> {
+        let content_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let content_type = String::from_utf8_lossy(content_type.unwrap_or_default()).to_lowercase();
+        let body = self.body(response);
+        if content_type.contains("json") {
+            draft.take_whole(&body.collect().await?, on_delta)
+        } else if content_type.contains("html") {
+            let text = format!("this is no API: the reply is {content_type}");
+            Err(Failure::new(FailureKind::Config, text))
+        } else {
+            body.read_events(draft, on_delta).await
+        }
+    }
+
+    fn body(&self, response: reqwest::Response) -> Body<'_> {
+        Body::new(response.bytes_stream().map_err(failure_of), self.patience)
+    }
+}
+
+/// A request that was sent and not answered may have been worked on all the same.
+fn unanswered(sent: usize) -> Usage {
+    let input = estimated_tokens(sent);
+    Usage { tokens: Tokens { input, ..Tokens::default() }, cost: None, estimated: true }
+}
+
+fn response(persisted: Persisted<Done>, model: &Model) -> Response {
+    let (outcome, last) = match persisted.outcome {
+        Ok((answer, usage)) => (Ok(Arc::new(answer)), usage),
+        Err(fault) => (Err(fault), Usage::default()),
+    };
+    let usage = sum(persisted.wasted, last);
+    let price = model.price.filter(|_| usage.tokens.total() > 0);
+    let cost = price.map(|price| price.of(usage.tokens));
+    Response { outcome, usage: Usage { cost, ..usage } }
+}

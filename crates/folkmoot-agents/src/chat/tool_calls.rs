@@ -1,0 +1,243 @@
+//! Tool calls, put together from what a stream brings of them.
+
+use std::sync::Arc;
+
+use folkmoot_core::call::ToolCall;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::kept::extend;
+
+/// A piece of a tool call, or a whole one.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct CallDelta {
+    index: Option<u64>,
+    id: Option<String>,
+    function: Option<FunctionDelta>,
+    /// Fields that only the provider understands, and the fixed `type`.
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct FunctionDelta {
+    name: Option<String>,
+    /// A piece of JSON text, or an object at once.
+    arguments: Option<Value>,
+}
+
+/// The tool calls of a reply under way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CallDraft {
+    calls: Vec<Building>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Building {
+    index: Option<u64>,
+    id: Option<String>,
+    name: String,
+    arguments: String,
+    kept: Map<String, Value>,
+}
+
+impl CallDraft {
+    /// Adds a piece: to the latest call with its index, unless it begins a new one.
+    pub(super) fn take(&mut self, delta: CallDelta) {
+        let FunctionDelta { name, arguments } = delta.function.unwrap_or_default();
+        let id = delta.id.filter(|id| !id.is_empty());
+        let name = name.filter(|name| !name.is_empty());
+        let is_meant = |call: &Building| delta.index.is_none_or(|_| call.index == delta.index);
+        let current = self.calls.iter().rposition(is_meant);
+        let current = current.filter(|at| !self.calls[*at].ends_at(id.as_deref(), name.as_deref()));
+        let at = current.unwrap_or_else(|| {
+            self.calls.push(Building { index: delta.index, ..Building::default() });
+            self.calls.len() - 1
+        });
+        let call = &mut self.calls[at];
+        call.id = call.id.take().or(id);
+        if call.name.is_empty() {
+            call.name = name.unwrap_or_default();
+        }
+        match arguments {
+            None | Some(Value::Null) => {}
+            Some(Value::String(text)) => call.arguments.push_str(&text),
+            Some(whole) => call.arguments.push_str(&whole.to_string()),
+        }
+        let kept = delta.rest.into_iter().filter(|(name, _)| name != "type").collect();
+        extend(&mut call.kept, kept);
+    }
+
+    /// How many calls have begun.
+    pub(super) fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// How many bytes they hold.
+    pub(super) fn bytes(&self) -> usize {
+        self.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum()
+    }
+
+    /// The calls, and what their provider wants back with each. Those without an id of their own
+    /// get one that begins with `prefix`.
+    pub(super) fn finish(self, prefix: &str) -> (Vec<ToolCall>, Vec<Map<String, Value>>) {
+        let mut finished: Vec<ToolCall> = Vec::with_capacity(self.calls.len());
+        let mut kept = Vec::with_capacity(self.calls.len());
+        for (at, call) in self.calls.into_iter().enumerate() {
+            let own = call.id.filter(|id| finished.iter().all(|other| *other.id != **id));
+            finished.push(ToolCall {
+                id: own.unwrap_or_else(|| format!("{prefix}-{}", at + 1)).into(),
+                name: Arc::from(call.name),
+                arguments: read(call.arguments),
+            });
+            kept.push(call.kept);
+        }
+        (finished, kept)
+    }
+}
+
+impl Building {
+    /// Whether a piece with this id and name belongs to a new call (rules.md 10.5).
+    ///
+    /// Some servers name the call in each of its pieces: without ids, the same name begins a new
+    /// call only once the arguments are complete.
+    fn ends_at(&self, id: Option<&str>, name: Option<&str>) -> bool {
+        let is_renamed = name.is_some_and(|name| !self.name.is_empty() && name != self.name);
+        match (id, &self.id) {
+            (Some(new), Some(old)) => new != old || is_renamed,
+            (None, _) | (_, None) => is_renamed || (name.is_some() && self.is_complete()),
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.arguments.ends_with('}') && serde_json::from_str::<Value>(&self.arguments).is_ok()
+    }
+}
+
+/// The arguments as an object; as their text where they are none, so that the model can be told.
+fn read(arguments: String) -> Value {
+    if arguments.trim().is_empty() {
+        return Value::Object(Map::new());
+    }
+    match serde_json::from_str(&arguments) {
+        Ok(Value::Object(fields)) => Value::Object(fields),
+        _ => Value::String(arguments),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn calls(deltas: Value) -> Vec<(String, String, Value)> {
+        let deltas: Vec<CallDelta> = serde_json::from_value(deltas).expect("they are deltas");
+        let mut draft = CallDraft::default();
+        for delta in deltas {
+            draft.take(delta);
+        }
+        let plain = |call: ToolCall| (call.id.to_string(), call.name.to_string(), call.arguments);
+        draft.finish("call-7").0.into_iter().map(plain).collect()
+    }
+
+    fn call(id: &str, name: &str, arguments: Value) -> (String, String, Value) {
+        (id.to_owned(), name.to_owned(), arguments)
+    }
+
+    #[test]
+    fn pieces_are_joined_by_their_index_even_when_they_take_turns() {
+        let calls = calls(json!([
+            {"index": 0, "id": "a", "type": "function", "function": {"name": "read", "arguments": ""}},
+            {"index": 1, "id": "b", "type": "function", "function": {"name": "list", "arguments": "{\"q\""}},
+            {"index": 0, "function": {"arguments": "{\"p\":"}},
+            {"index": 1, "function": {"arguments": ":2}"}},
+            {"index": 0, "id": null, "function": {"name": null, "arguments": "1}"}},
+        ]));
+        assert_eq!(calls, [call("a", "read", json!({"p": 1})), call("b", "list", json!({"q": 2}))]);
+    }
+
+    #[test]
+    fn a_new_id_begins_a_new_call_at_the_same_index() {
+        let calls = calls(json!([
+            {"index": 0, "id": "c1", "function": {"name": "read", "arguments": "{\"p\":\"x\"}"}},
+            {"index": 0, "id": "c2", "function": {"name": "read", "arguments": "{\"p\":\"y\"}"}},
+        ]));
+        assert_eq!(
+            calls,
+            [call("c1", "read", json!({"p": "x"})), call("c2", "read", json!({"p": "y"}))]
+        );
+    }
+
+    #[test]
+    fn a_name_begins_a_new_call_where_there_are_no_ids() {
+        let calls = calls(json!([
+            {"index": 0, "function": {"name": "read", "arguments": "{\"p\":\"x\"}"}},
+            {"index": 0, "function": {"name": "read", "arguments": "{\"p\":\"y\"}"}},
+            {"function": {"name": "list", "arguments": "{\"d\""}},
+            {"function": {"name": "read", "arguments": "{}"}},
+        ]));
+        let expected = [
+            call("call-7-1", "read", json!({"p": "x"})),
+            call("call-7-2", "read", json!({"p": "y"})),
+            call("call-7-3", "list", json!("{\"d\"")),
+            call("call-7-4", "read", json!({})),
+        ];
+        assert_eq!(calls, expected);
+    }
+
+    #[test]
+    fn a_name_or_id_that_is_repeated_in_each_piece_begins_nothing() {
+        for id in [json!("c1"), json!(null), json!("")] {
+            let calls = calls(json!([
+                {"index": 0, "id": id, "function": {"name": "read", "arguments": "{\"p\":"}},
+                {"index": 0, "id": id, "function": {"name": "read", "arguments": "\"x\"}"}},
+                {"index": 0, "id": id, "function": {"arguments": ""}},
+            ]));
+            assert_eq!(calls.len(), 1, "{id}");
+            assert_eq!(calls[0].2, json!({"p": "x"}));
+        }
+    }
+
+    #[test]
+    fn one_id_for_different_tools_is_no_id() {
+        let calls = calls(json!([
+            {"index": 0, "id": "call", "function": {"name": "read", "arguments": "{}"}},
+            {"index": 0, "id": "call", "function": {"name": "list", "arguments": "{}"}},
+        ]));
+        assert_eq!(calls, [call("call", "read", json!({})), call("call-7-2", "list", json!({}))]);
+    }
+
+    #[test]
+    fn arguments_may_come_as_an_object_or_not_at_all() {
+        let calls = calls(json!([
+            {"id": "a", "function": {"name": "read", "arguments": {"p": "x"}}},
+            {"id": "b", "function": {"name": "now"}},
+        ]));
+        assert_eq!(calls, [call("a", "read", json!({"p": "x"})), call("b", "now", json!({}))]);
+    }
+
+    #[test]
+    fn broken_arguments_stay_as_the_text_they_are() {
+        for broken in ["{\"p\": \"x", "[1]", "path=x", "{} {}"] {
+            let calls =
+                calls(json!([{"id": "a", "function": {"name": "read", "arguments": broken}}]));
+            assert_eq!(calls, [call("a", "read", json!(broken))]);
+        }
+    }
+
+    #[test]
+    fn what_the_provider_wants_back_is_kept_with_its_call() {
+        let mut draft = CallDraft::default();
+        for delta in [
+            json!({"id": "a", "type": "function", "function": {"name": "read"}}),
+            json!({"id": "b", "type": "function", "function": {"name": "read"}, "extra": {"sig": "s"}}),
+        ] {
+            draft.take(serde_json::from_value(delta).expect("it is a delta"));
+        }
+        let kept: Vec<_> = draft.finish("x").1.into_iter().map(Value::Object).collect();
+        assert_eq!(kept, [json!({}), json!({"extra": {"sig": "s"}})]);
+    }
+}

@@ -1,0 +1,438 @@
+//! Who serves models, where, and under which key.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use folkmoot_core::{
+    call::{FailureKind, Fault},
+    names::nearest,
+};
+use reqwest::{
+    Url,
+    header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue},
+};
+use serde::Deserialize;
+
+use crate::{
+    gate::Gate,
+    known::{KNOWN, Known, Quirks},
+    secret::Secret,
+};
+
+/// A wire format of model APIs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// Chat completions, as most servers speak them.
+    Chat,
+    /// The responses of `OpenAI`; not supported yet.
+    Responses,
+    /// The messages of Anthropic; not supported yet.
+    Messages,
+    /// Google's own; not supported yet.
+    Gemini,
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Protocol::Chat => "chat",
+            Protocol::Responses => "responses",
+            Protocol::Messages => "messages",
+            Protocol::Gemini => "gemini",
+        })
+    }
+}
+
+/// An entry `[providers.NAME]` of the config (agents.md §1).
+///
+/// Of a well-known provider it holds what differs, and wins over the environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProviderConfig {
+    /// Its wire format; `chat` unless the provider is known for another.
+    pub protocol: Option<Protocol>,
+    /// Where its API begins, for example `http://127.0.0.1:8000/v1`.
+    pub base_url: Option<String>,
+    /// The variable that holds its key; a config never holds a key itself.
+    pub key_env: Option<String>,
+    /// Headers that each request carries besides the usual ones.
+    pub headers: BTreeMap<String, String>,
+    /// Whether it may be asked to report usage at the end of a stream; some servers refuse the field.
+    pub stream_usage: Option<bool>,
+}
+
+/// Every provider that is known or configured.
+#[derive(Debug)]
+pub struct Providers {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    status: ProviderStatus,
+    provider: Result<Arc<Provider>, Unusable>,
+}
+
+/// What there is to say about a provider before it is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderStatus {
+    /// Its name.
+    pub name: String,
+    /// Its wire format.
+    pub protocol: Protocol,
+    /// Where it answers, as far as that is known and fit to be shown.
+    pub base_url: Option<String>,
+    /// The variable that holds its key, if it may have one.
+    pub key_variable: Option<String>,
+    /// Why it cannot be used; nothing if it can.
+    pub why_not: Option<String>,
+}
+
+impl ProviderStatus {
+    /// Whether it can be used.
+    pub fn is_usable(&self) -> bool {
+        self.why_not.is_none()
+    }
+}
+
+/// Why a provider cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    /// Nobody knows it.
+    #[error("unknown provider \"{name}\"{}", did_you_mean(.nearest.as_deref()))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The known name that was probably meant.
+        nearest: Option<String>,
+    },
+    /// Its key is missing.
+    #[error("provider \"{name}\" has no key: {variable} is not set")]
+    NoKey {
+        /// The provider.
+        name: String,
+        /// The variable that should hold the key.
+        variable: String,
+    },
+    /// Its wire format is not supported.
+    #[error(
+        "provider \"{name}\" speaks `{protocol}`, which is not supported yet; \
+         `protocol = \"chat\"` in [providers.{name}] uses its chat-compatible address"
+    )]
+    Protocol {
+        /// The provider.
+        name: String,
+        /// What it speaks.
+        protocol: Protocol,
+    },
+    /// Its address is missing or wrong.
+    #[error(
+        "provider \"{name}\" needs a base_url: an http or https address without user and password"
+    )]
+    Address {
+        /// The provider.
+        name: String,
+    },
+    /// A header of it, or its key, cannot be sent.
+    #[error("provider \"{name}\": the header `{header}` holds what no header can hold")]
+    Header {
+        /// The provider.
+        name: String,
+        /// The header.
+        header: String,
+    },
+}
+
+fn did_you_mean(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |nearest| format!("; did you mean \"{nearest}\"?"))
+}
+
+impl From<&Unusable> for Fault {
+    fn from(unusable: &Unusable) -> Fault {
+        let kind = match unusable {
+            Unusable::NoKey { .. } => FailureKind::Auth,
+            Unusable::Protocol { .. } => FailureKind::Unsupported,
+            Unusable::Unknown { .. } | Unusable::Address { .. } | Unusable::Header { .. } => {
+                FailureKind::Config
+            }
+        };
+        Fault::failed(kind, unusable.to_string())
+    }
+}
+
+impl Providers {
+    /// The well-known providers and the `configured` ones; `env` looks up a variable.
+    pub fn new(
+        configured: &BTreeMap<String, ProviderConfig>,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Providers {
+        let env = |name: &str| env(name).filter(|value| !value.trim().is_empty());
+        let none = ProviderConfig::default();
+        let known = KNOWN.iter().map(|known| {
+            let config = configured.get(known.name).unwrap_or(&none);
+            resolve(known.name, Some(known), config, &env)
+        });
+        let is_known = |name: &str| KNOWN.iter().any(|known| known.name == name);
+        let own = configured.iter().filter(|(name, _)| !is_known(name));
+        let own = own.map(|(name, config)| resolve(name, None, config, &env));
+        Providers { entries: known.chain(own).collect() }
+    }
+
+    /// What there is to say about each provider, the well-known ones first.
+    pub fn statuses(&self) -> impl Iterator<Item = &ProviderStatus> {
+        self.entries.iter().map(|entry| &entry.status)
+    }
+
+    /// Whether the provider `name` can be used, so that it can be said before anything starts.
+    pub fn check(&self, name: &str) -> Result<(), Unusable> {
+        self.find(name).map(|_| ())
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Result<&Arc<Provider>, Unusable> {
+        match self.entries.iter().find(|entry| entry.status.name == name) {
+            Some(entry) => entry.provider.as_ref().map_err(Clone::clone),
+            None => Err(Unusable::Unknown {
+                name: name.to_owned(),
+                nearest: nearest(name, self.statuses().map(|status| &*status.name))
+                    .map(str::to_owned),
+            }),
+        }
+    }
+}
+
+fn resolve(
+    name: &str,
+    known: Option<&Known>,
+    config: &ProviderConfig,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Entry {
+    let known_protocol = known.map_or(Protocol::Chat, |known| known.protocol);
+    let protocol = config.protocol.unwrap_or(known_protocol);
+    let variable = |suffix: &str| known.map(|known| format!("{}_{suffix}", known.variables));
+    // What such a variable holds is in the provider's own protocol.
+    let from_env = || variable("BASE_URL").filter(|_| protocol == known_protocol);
+    let moved = config.base_url.clone().or_else(|| env(&from_env()?));
+    let base_url = moved.as_deref().or(known.map(|known| known.base_url));
+    let key_variable = config.key_env.clone().or_else(|| variable("API_KEY"));
+    let key = key_variable.as_deref().and_then(env).map(|key| Secret::new(&key));
+    let mut quirks = known.map_or(Quirks::USUAL, |known| known.quirks);
+    // A server in the place of a well-known one may well ask for no key.
+    quirks.needs_key =
+        config.key_env.is_some() || (known.is_some() && quirks.needs_key && moved.is_none());
+    quirks.stream_usage = config.stream_usage.unwrap_or(quirks.stream_usage);
+
+    let url = base_url.and_then(address);
+    let provider = match (&key, &key_variable) {
+        _ if protocol != Protocol::Chat => {
+            Err(Unusable::Protocol { name: name.to_owned(), protocol })
+        }
+        (None, Some(variable)) if quirks.needs_key => {
+            Err(Unusable::NoKey { name: name.to_owned(), variable: variable.clone() })
+        }
+        _ => match &url {
+            Some(url) => Provider::new(name, url, key, &config.headers, quirks).map(Arc::new),
+            None => Err(Unusable::Address { name: name.to_owned() }),
+        },
+    };
+    let status = ProviderStatus {
+        name: name.to_owned(),
+        protocol,
+        base_url: url.map(shown),
+        key_variable,
+        why_not: provider.as_ref().err().map(Unusable::to_string),
+    };
+    Entry { status, provider }
+}
+
+fn address(base_url: &str) -> Option<Url> {
+    let url = Url::parse(base_url.trim()).ok()?;
+    let is_plain = url.username().is_empty() && url.password().is_none();
+    (matches!(url.scheme(), "http" | "https") && url.has_host() && is_plain).then_some(url)
+}
+
+/// The address without what may be a key.
+fn shown(mut url: Url) -> String {
+    url.set_query(None);
+    url.set_fragment(None);
+    url.to_string()
+}
+
+/// A provider that can be asked.
+#[derive(Debug)]
+pub(crate) struct Provider {
+    /// Where completions are asked for.
+    pub url: Url,
+    /// What each request carries, the key among it.
+    pub headers: HeaderMap,
+    /// What is special about it.
+    pub quirks: Quirks,
+    /// Holds back calls while it asks to wait.
+    pub gate: Gate,
+    secrets: Vec<Secret>,
+}
+
+impl Provider {
+    fn new(
+        name: &str,
+        base_url: &Url,
+        key: Option<Secret>,
+        own_headers: &BTreeMap<String, String>,
+        quirks: Quirks,
+    ) -> Result<Provider, Unusable> {
+        let mut headers = HeaderMap::new();
+        let mut secrets = Vec::new();
+        let own = own_headers.iter().map(|(name, value)| (name.as_str(), Secret::new(value), ""));
+        let key = key.map(|key| (AUTHORIZATION.as_str(), key, "Bearer "));
+        for (header, secret, scheme) in key.into_iter().chain(own) {
+            let unfit = || Unusable::Header { name: name.to_owned(), header: header.to_owned() };
+            let field = HeaderName::try_from(header).map_err(|_| unfit())?;
+            let value = format!("{scheme}{}", secret.reveal());
+            let mut value = HeaderValue::try_from(value).map_err(|_| unfit())?;
+            value.set_sensitive(true);
+            headers.insert(field, value);
+            secrets.push(secret);
+        }
+        let mut url = base_url.clone();
+        url.path_segments_mut()
+            .expect("http addresses have paths")
+            .pop_if_empty()
+            .extend(["chat", "completions"]);
+        Ok(Provider { url, headers, quirks, gate: Gate::default(), secrets })
+    }
+
+    /// `text` with every secret of this provider masked.
+    pub(crate) fn masked(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, secret| secret.masked_in(&text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn providers(config: &[(&str, ProviderConfig)], env: &[(&str, &str)]) -> Providers {
+        let config = config.iter().map(|(name, config)| ((*name).to_owned(), config.clone()));
+        let value = |name: &str| env.iter().find(|(known, _)| *known == name);
+        Providers::new(&config.collect(), &|name| value(name).map(|(_, value)| (*value).to_owned()))
+    }
+
+    fn at(base_url: &str) -> ProviderConfig {
+        ProviderConfig { base_url: Some(base_url.to_owned()), ..ProviderConfig::default() }
+    }
+
+    fn refusal(providers: &Providers, name: &str) -> String {
+        providers.find(name).expect_err("it is unusable").to_string()
+    }
+
+    #[test]
+    fn a_well_known_provider_needs_its_key_and_nothing_else() {
+        let without = providers(&[], &[("DEEPSEEK_API_KEY", " ")]);
+        let missing = "provider \"deepseek\" has no key: DEEPSEEK_API_KEY is not set";
+        assert_eq!(refusal(&without, "deepseek"), missing);
+        let with = providers(&[], &[("DEEPSEEK_API_KEY", "sk-1\n")]);
+        let deepseek = with.find("deepseek").expect("it has a key");
+        assert_eq!(deepseek.url.as_str(), "https://api.deepseek.com/v1/chat/completions");
+        assert_eq!(deepseek.headers[AUTHORIZATION], "Bearer sk-1");
+    }
+
+    #[test]
+    fn local_servers_and_servers_elsewhere_go_without_a_key() {
+        let moved = [("OPENAI_BASE_URL", "http://127.0.0.1:9/v1/")];
+        let providers = providers(&[("groq", at("http://10.0.0.7"))], &moved);
+        let url = |name| providers.find(name).map(|provider| provider.url.to_string());
+        assert_eq!(url("ollama"), Ok("http://127.0.0.1:11434/v1/chat/completions".to_owned()));
+        assert_eq!(url("openai"), Ok("http://127.0.0.1:9/v1/chat/completions".to_owned()));
+        assert_eq!(url("groq"), Ok("http://10.0.0.7/chat/completions".to_owned()));
+        assert!(url("mistral").is_err());
+    }
+
+    #[test]
+    fn the_config_wins_over_the_environment() {
+        let env = [("OPENAI_BASE_URL", "http://env/v1"), ("OPENAI_API_KEY", "k"), ("MINE", "m")];
+        let config = ProviderConfig { key_env: Some("MINE".to_owned()), ..at("http://config/v1") };
+        let providers = providers(&[("openai", config)], &env);
+        let openai = providers.find("openai").expect("it is usable");
+        assert_eq!(openai.url.host_str(), Some("config"));
+        assert_eq!(openai.headers[AUTHORIZATION], "Bearer m");
+    }
+
+    #[test]
+    fn a_key_that_an_entry_names_must_be_there() {
+        let office = ProviderConfig { key_env: Some("OFFICE".to_owned()), ..at("http://10.0.0.7") };
+        let providers = providers(&[("office", office), ("open", at("http://10.0.0.8"))], &[]);
+        assert_eq!(
+            refusal(&providers, "office"),
+            "provider \"office\" has no key: OFFICE is not set"
+        );
+        assert_eq!(providers.check("open"), Ok(()));
+    }
+
+    #[test]
+    fn other_protocols_are_refused_unless_chat_is_asked_for() {
+        let env = [("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", "http://messages")];
+        let unsupported = providers(&[], &env).find("anthropic").map(|_| ()).expect_err("refused");
+        let Fault::Failed { kind, text } = Fault::from(&unsupported) else { panic!("it failed") };
+        assert_eq!(kind, FailureKind::Unsupported);
+        assert!(text.contains("protocol = \"chat\""), "{text}");
+
+        let chat = ProviderConfig { protocol: Some(Protocol::Chat), ..ProviderConfig::default() };
+        let asked = providers(&[("anthropic", chat)], &env);
+        let anthropic = asked.find("anthropic").expect("it speaks chat too");
+        assert_eq!(anthropic.url.as_str(), "https://api.anthropic.com/v1/chat/completions");
+    }
+
+    #[test]
+    fn unknown_names_come_with_the_nearest_one() {
+        let providers = providers(&[("office", at("http://10.0.0.7"))], &[]);
+        let misspelt = refusal(&providers, "ofice");
+        assert_eq!(misspelt, "unknown provider \"ofice\"; did you mean \"office\"?");
+        assert_eq!(refusal(&providers, "zzzzzz"), "unknown provider \"zzzzzz\"");
+    }
+
+    #[test]
+    fn only_plain_web_addresses_are_addresses() {
+        for bad in ["127.0.0.1:8000/v1", "ftp://host/v1", "http://", "http://user:pw@host/v1", ""] {
+            let text = refusal(&providers(&[("office", at(bad))], &[]), "office");
+            assert!(text.contains("needs a base_url") && !text.contains("pw"), "{bad}: {text}");
+        }
+        let none = providers(&[("office", ProviderConfig::default())], &[]);
+        assert!(none.check("office").is_err());
+    }
+
+    #[test]
+    fn a_query_in_the_address_is_kept_and_not_shown() {
+        let providers = providers(&[("azure", at("https://host/openai/v1?api-version=1"))], &[]);
+        let azure = providers.find("azure").expect("it is usable");
+        assert_eq!(azure.url.as_str(), "https://host/openai/v1/chat/completions?api-version=1");
+        let status = providers.statuses().last().expect("there are some");
+        assert_eq!(status.base_url.as_deref(), Some("https://host/openai/v1"));
+    }
+
+    #[test]
+    fn keys_and_headers_print_nowhere() {
+        let headers = BTreeMap::from([("X-Token".to_owned(), "hushhush".to_owned())]);
+        let config = ProviderConfig { headers, ..ProviderConfig::default() };
+        let providers = providers(&[("openai", config)], &[("OPENAI_API_KEY", "sk-1234")]);
+        let openai = providers.find("openai").expect("it is usable");
+        let printed = format!("{openai:?} {:?}", providers.statuses().next());
+        assert!(!printed.contains("sk-1234") && !printed.contains("hushhush"), "{printed}");
+        assert_eq!(openai.masked("bad key sk-1234, hushhush"), "bad key ***, ***");
+    }
+
+    #[test]
+    fn a_key_that_no_header_can_hold_is_refused_without_showing_it() {
+        let text = refusal(&providers(&[], &[("OPENAI_API_KEY", "a\u{7}b")]), "openai");
+        assert!(text.contains("`authorization`") && !text.contains('\u{7}'), "{text}");
+    }
+
+    #[test]
+    fn statuses_tell_what_can_be_used_and_why_the_rest_cannot() {
+        let providers = providers(&[], &[("XAI_API_KEY", "k")]);
+        let usable: Vec<_> = providers.statuses().filter(|it| it.is_usable()).collect();
+        let names: Vec<_> = usable.iter().map(|it| &*it.name).collect();
+        assert_eq!(names, ["xai", "ollama", "lmstudio", "llamacpp", "vllm", "sglang"]);
+        let openai = providers.statuses().next().expect("there are some");
+        assert_eq!(openai.key_variable.as_deref(), Some("OPENAI_API_KEY"));
+        assert!(openai.why_not.as_deref().expect("no key").contains("OPENAI_API_KEY"));
+    }
+}

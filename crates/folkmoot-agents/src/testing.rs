@@ -1,0 +1,67 @@
+//! What the tests of this crate share.
+
+use std::sync::{Arc, Mutex};
+
+use folkmoot_core::{
+    key::Key,
+    limits::Limits,
+    render::{Message, Role},
+    team::{Agent, Model, Target},
+};
+use folkmoot_runtime::backend::{Delta, Request};
+
+/// A message that says `content` and nothing else.
+pub(crate) fn message(role: Role, content: &str) -> Message {
+    let content = content.into();
+    Message { role, content, tool_calls: Vec::new(), tool_call_id: None, provider: None }
+}
+
+/// The model `m-1` of `provider`.
+pub(crate) fn model(provider: &str) -> Model {
+    Model { provider: provider.into(), model: "m-1".into(), max_output_tokens: None, price: None }
+}
+
+/// An agent with no more than a name and a target.
+pub(crate) fn agent(name: &str, target: Target) -> Agent {
+    Agent {
+        id: name.into(),
+        name: name.into(),
+        description: None,
+        prompt: None,
+        capabilities: Vec::new(),
+        grants: Vec::new(),
+        max_steps: 1,
+        retries: 2,
+        limits: Limits::default(),
+        target,
+    }
+}
+
+/// The first call to `agent`.
+pub(crate) fn request(agent: Agent, messages: Vec<Message>) -> Request {
+    Request {
+        run: "run".into(),
+        key: Key::parse("k"),
+        attempt: 1,
+        nth: 1,
+        agent: Arc::new(agent),
+        messages,
+        max_output_tokens: None,
+    }
+}
+
+/// Collects the text that is shown while a call is under way.
+#[derive(Default)]
+pub(crate) struct Shown(Mutex<String>);
+
+impl Shown {
+    pub(crate) fn show(&self, delta: Delta<'_>) {
+        if let Delta::Text(text) = delta {
+            self.0.lock().expect("nothing panics in it").push_str(text);
+        }
+    }
+
+    pub(crate) fn text(self) -> String {
+        self.0.into_inner().expect("nothing panics in it")
+    }
+}
