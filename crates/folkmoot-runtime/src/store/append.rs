@@ -10,12 +10,18 @@ use super::{Claim, Head, MAX_BODY, StoreError, StreamId, claim::Tenure};
 /// to have [done](Append::done) with a post that leads to nothing.
 #[derive(Clone, Debug)]
 pub struct Append {
-    pub(super) stream: StreamId,
-    pub(super) after: u64,
-    pub(super) bodies: Vec<Arc<str>>,
-    pub(super) fence: Option<u64>,
-    pub(super) summary: Option<Arc<str>>,
-    pub(super) done: Vec<(Arc<str>, Arc<str>)>,
+    /// The stream.
+    pub stream: StreamId,
+    /// The number of the row they follow.
+    pub after: u64,
+    /// The bodies, any JSON text.
+    pub bodies: Vec<Arc<str>>,
+    /// The number of the claim they are made under.
+    pub fence: Option<u64>,
+    /// What replaces the stream's summary.
+    pub summary: Option<Arc<str>>,
+    /// The posts that are done with, by id, and the outcome of each.
+    pub done: Vec<(Arc<str>, Arc<str>)>,
 }
 
 impl Append {

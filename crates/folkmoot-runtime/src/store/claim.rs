@@ -57,7 +57,7 @@ impl Owner {
         }
         match process::presence(self.process) {
             Presence::Gone => true,
-            Presence::Started(ticks) => ticks != self.started,
+            Presence::Started(ticks) => self.started != 0 && ticks != self.started,
             Presence::Unknown => false,
         }
     }
@@ -225,7 +225,7 @@ fn now() -> u64 {
 mod tests {
     use super::*;
 
-    const HOUR: Duration = Duration::from_secs(3_600);
+    const HOUR: Duration = Duration::from_hours(1);
 
     fn tenure(owner: &str, renewed: u64) -> Tenure {
         let ttl = HOUR.as_micros() as u64;

@@ -107,7 +107,7 @@ impl Store for MemoryStore {
         if let Some(found) = streams.by_name.get(stream) {
             self.hub.publish(stream, found.tip());
         }
-        Ok(watch)
+        Ok(watch.since_now())
     }
 
     async fn remove(&self, stream: &StreamId) -> Result<(), StoreError> {
@@ -153,7 +153,7 @@ impl Store for MemoryStore {
             return post.clone().again(stream, body);
         }
         let tip = found.tip();
-        post::admit(stream, body, tip.posted - tip.done)?;
+        post::admit(stream, body, tip)?;
 
         let number = tip.posted + 1;
         let post = Post { number, id: id.into(), body: body.into(), outcome: None };

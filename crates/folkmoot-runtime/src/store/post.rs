@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{MAX_BODY, MAX_PENDING, StoreError, StreamId};
+use super::{MAX_BODY, MAX_PENDING, StoreError, StreamId, watch::Tip};
 
 /// Word left for the writer of a stream, such as the wish to cancel a run that another process drives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,12 +28,12 @@ impl Post {
     }
 }
 
-/// Decides whether a stream takes one more post while `pending` wait.
-pub(super) fn admit(stream: &StreamId, body: &str, pending: u64) -> Result<(), StoreError> {
+/// Decides whether a stream that has come so far takes one more post.
+pub(super) fn admit(stream: &StreamId, body: &str, tip: Tip) -> Result<(), StoreError> {
     if body.len() > MAX_BODY {
         return Err(StoreError::TooLarge { stream: stream.clone() });
     }
-    if pending >= MAX_PENDING as u64 {
+    if tip.posted.saturating_sub(tip.done) >= MAX_PENDING as u64 {
         return Err(StoreError::InboxFull { stream: stream.clone() });
     }
     Ok(())

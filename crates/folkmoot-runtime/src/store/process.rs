@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 /// What is known of a process id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux is asked"))]
 pub(super) enum Presence {
     /// No process has it, or only one that has ended and was not yet collected.
     Gone,

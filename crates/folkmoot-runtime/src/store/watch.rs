@@ -10,6 +10,9 @@ use tokio::sync::watch;
 use super::StreamId;
 
 /// Wakes its holder when something is added to a stream; from [`Store::watch`](super::Store::watch).
+///
+/// It holds nothing but the last number of each kind, so a slow reader costs no memory and holds up
+/// no writer. Once the store is closed it wakes no more.
 #[derive(Debug)]
 pub struct Watch {
     stream: StreamId,
@@ -32,6 +35,12 @@ impl Watch {
     /// Waits until the stream has posts after number `after`.
     pub async fn posts(&mut self, after: u64) {
         self.wait_for(|tip| tip.posted > after).await;
+    }
+
+    /// The same watch, for which all that is known by now is no news.
+    pub(super) fn since_now(mut self) -> Watch {
+        self.tip.mark_unchanged();
+        self
     }
 
     async fn wait_for(&mut self, wanted: impl FnMut(&Tip) -> bool) {
@@ -88,6 +97,11 @@ impl Hub {
         if let Some(known) = self.lock().get(stream) {
             known.send_if_modified(|known| known.raise(tip));
         }
+    }
+
+    /// Whether nothing is watched.
+    pub(super) fn is_idle(&self) -> bool {
+        self.lock().is_empty()
     }
 
     /// The streams that are watched.

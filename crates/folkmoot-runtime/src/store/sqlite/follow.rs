@@ -55,7 +55,7 @@ fn look(connection: &Connection, hub: &Hub, woken: &Receiver<()>) {
         {
             seen = Some(version);
         }
-        let closed = if hub.watched().is_empty() {
+        let closed = if hub.is_idle() {
             woken.recv().is_err()
         } else {
             woken.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Disconnected)

@@ -8,6 +8,7 @@ mod error;
 mod follow;
 mod open;
 mod read;
+mod readers;
 mod write;
 mod writer;
 
@@ -19,7 +20,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use self::{follow::Follower, read::Readers, writer::Writer};
+use self::{follow::Follower, readers::Readers, writer::Writer};
 use super::{
     Append, Claim, Entry, Head, Owner, Post, Row, Store, StoreError, StreamId, Watch, watch::Hub,
 };
@@ -102,7 +103,7 @@ impl Store for SqliteStore {
         let name = stream.clone();
         let tip = self.readers.with(move |snapshot| Ok(read::tip(snapshot, &name)?)).await?;
         self.hub.publish(stream, tip);
-        Ok(watch)
+        Ok(watch.since_now())
     }
 
     async fn remove(&self, stream: &StreamId) -> Result<(), StoreError> {

@@ -1,76 +1,19 @@
-//! What is read, each time from one snapshot, and the connections for it.
+//! What is read, all of it from one snapshot.
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
-use tokio::{sync::Semaphore, task};
 
 use super::{
-    error::{Stop, patiently},
-    open,
+    error::Stop,
     write::{post_from, tenure_from},
 };
 use crate::store::{
-    Broken, Damage, Entry, Hash, Head, MAX_PENDING, Post, Row, StoreError, StreamId, watch::Tip,
+    Broken, Damage, Entry, Hash, Head, MAX_PENDING, Post, Row, StreamId, watch::Tip,
 };
-
-/// How many reads go on at once.
-const READERS: usize = 4;
 
 /// A page of rows ends when it has become this large.
 const PAGE_BYTES: usize = 8 << 20;
-
-/// A few connections for reading, opened when they are first needed.
-#[derive(Debug)]
-pub(super) struct Readers {
-    path: Arc<Path>,
-    idle: Mutex<Vec<Connection>>,
-    permits: Arc<Semaphore>,
-}
-
-impl Readers {
-    pub(super) fn new(path: Arc<Path>) -> Readers {
-        Readers { path, idle: Mutex::default(), permits: Arc::new(Semaphore::new(READERS)) }
-    }
-
-    /// Has `work` done on one snapshot of the database.
-    pub(super) async fn with<T, F>(self: &Arc<Readers>, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Fn(&Connection) -> Result<T, Stop> + Send + 'static,
-    {
-        let permit = Arc::clone(&self.permits).acquire_owned().await;
-        let readers = Arc::clone(self);
-        let reading = task::spawn_blocking(move || {
-            // Kept until the work is done, even if nobody waits for it any more.
-            let _permit = permit;
-            readers.run(work)
-        });
-        match reading.await {
-            Ok(result) => result,
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            Err(_) => Err(StoreError::Closed),
-        }
-    }
-
-    fn run<T>(&self, work: impl Fn(&Connection) -> Result<T, Stop>) -> Result<T, StoreError> {
-        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let connection = idle().pop();
-        let connection = match connection {
-            Some(connection) => connection,
-            None => open::connect(&self.path).map_err(|error| Stop::from(error).at(&self.path))?,
-        };
-        let result = patiently(|| {
-            let snapshot = connection.unchecked_transaction()?;
-            work(&snapshot)
-        });
-        idle().push(connection);
-        result.map_err(|stop| stop.at(&self.path))
-    }
-}
 
 pub(super) fn rows(
     snapshot: &Connection,
@@ -162,12 +105,14 @@ pub(super) fn list(
     before: Option<u64>,
     limit: usize,
 ) -> Result<Vec<Entry>, Stop> {
-    // From the newest down, until there are enough: never a sort of all that there is.
+    // From the newest down, until there are enough: never a sort of all that there is. As bytes,
+    // because text ends for SQLite where it holds a NUL.
     let sql = "SELECT id, name, seq, hash, summary, fence, owner, renewed, ttl FROM streams \
-               WHERE id < ?2 AND seq > 0 AND substr(name, 1, length(?1)) = ?1 \
+               WHERE id < ?2 AND seq > 0 AND substr(CAST(name AS BLOB), 1, length(?1)) = ?1 \
                ORDER BY id DESC LIMIT ?3";
     let most = i64::MAX as u64;
-    let values = params![prefix, before.unwrap_or(most).min(most), (limit as u64).min(most)];
+    let values =
+        params![prefix.as_bytes(), before.unwrap_or(most).min(most), (limit as u64).min(most)];
     let mut statement = snapshot.prepare_cached(sql)?;
     let entries = statement.query_map(values, entry_from)?;
     Ok(entries.collect::<Result<_, _>>()?)

@@ -130,7 +130,7 @@ struct Pen {
 
 impl Pen {
     fn write(self, mut queue: mpsc::Receiver<Box<dyn Job>>) {
-        let mut jobs = Vec::with_capacity(QUEUE);
+        let mut jobs = Vec::new();
         while queue.blocking_recv_many(&mut jobs, QUEUE) > 0 {
             self.commit(std::mem::take(&mut jobs));
         }
@@ -176,4 +176,62 @@ impl Pen {
 /// Whether no job of a batch would have done better alone.
 fn concerns_all(error: &StoreError) -> bool {
     matches!(error, StoreError::Busy { .. } | StoreError::ReadOnly { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{
+        Append,
+        sqlite::{open, write},
+    };
+
+    fn append(
+        name: &str,
+        bytes: usize,
+    ) -> (Box<dyn Job>, oneshot::Receiver<Result<u64, StoreError>>) {
+        let append = Append::new(&name.into(), 0, vec!["x".repeat(bytes).into()]);
+        let work = move |batch: &mut Batch<'_>| Ok(write::append(batch, &append)?.seq);
+        let (reply, answer) = oneshot::channel();
+        (Box::new(Task { work, result: None, reply }), answer)
+    }
+
+    /// What becomes of writes that are committed together, on a database that `pragma` restricts.
+    fn commit(
+        (pragma, value): (&str, u32),
+        writes: &[(&str, usize)],
+    ) -> Vec<Result<u64, StoreError>> {
+        let folder = tempfile::tempdir().expect("there is a temporary folder");
+        let path: Arc<Path> = folder.path().join("folkmoot.db").into();
+        let connection = open::open(&path).expect("the store opens");
+        connection.pragma_update(None, pragma, value).expect("it is a known pragma");
+        let pen = Pen { connection, path, hub: Arc::default() };
+
+        let (jobs, answers): (_, Vec<_>) =
+            writes.iter().map(|(name, bytes)| append(name, *bytes)).unzip();
+        pen.commit(jobs);
+        let answer = |answer: oneshot::Receiver<_>| answer.blocking_recv();
+        answers.into_iter().map(|it| answer(it).expect("every job is answered")).collect()
+    }
+
+    #[test]
+    fn a_write_for_which_there_is_no_room_does_not_fail_those_beside_it() {
+        let writes = [("run/1", 10), ("run/2", 1_000_000), ("run/3", 10), ("run/1", 10)];
+        let answers = commit(("max_page_count", 100), &writes);
+
+        assert!(matches!(answers[0], Ok(1)), "{answers:?}");
+        assert!(matches!(answers[1], Err(StoreError::Full { .. })), "{answers:?}");
+        assert!(matches!(answers[2], Ok(1)), "{answers:?}");
+        assert!(matches!(answers[3], Err(StoreError::Conflict { .. })), "{answers:?}");
+    }
+
+    #[test]
+    fn a_file_that_may_not_be_written_says_so_to_all() {
+        let answers = commit(("query_only", 1), &[("run/1", 10), ("run/2", 10)]);
+
+        assert_eq!(answers.len(), 2);
+        for answer in answers {
+            assert!(matches!(answer, Err(StoreError::ReadOnly { .. })), "{answer:?}");
+        }
+    }
 }
