@@ -5,12 +5,12 @@
 //! others carries them on, so judges and supervisors end with what the whole team said, and a draft
 //! that has been through all hands stays as it is.
 
-use std::sync::Arc;
-
 use folkmoot_core::{
     call::{Answer, Usage},
-    render::Role,
+    render::{Message, Role},
+    sim::Happening,
     team::{Agent, DEMO_USAGE},
+    time::Duration,
     words::Language,
 };
 use folkmoot_runtime::backend::{Delta, OnDelta, Request, Response};
@@ -18,21 +18,29 @@ use serde_json::json;
 
 /// Answers at once.
 pub(crate) fn perform(request: &Request, on_delta: OnDelta<'_>) -> Response {
-    let text = reply(request);
-    on_delta(Delta::Text(&text));
-    let usage = Usage { tokens: DEMO_USAGE, ..Usage::default() };
-    Response { outcome: Ok(Arc::new(Answer::text(text))), usage }
+    let Happening { outcome, usage, .. } = happening(&request.agent, &request.messages);
+    if let Ok(answer) = &outcome {
+        on_delta(Delta::Text(&answer.text));
+    }
+    Response { outcome, usage }
 }
 
-fn reply(request: &Request) -> String {
-    let mut said = request.messages.iter().filter(|message| message.role != Role::System);
+/// What comes of a call with these messages.
+pub(crate) fn happening(agent: &Agent, messages: &[Message]) -> Happening {
+    let outcome = Ok(Answer::text(reply(agent, messages)).into());
+    let usage = Usage { tokens: DEMO_USAGE, ..Usage::default() };
+    Happening { after: Duration::default(), outcome, usage }
+}
+
+fn reply(agent: &Agent, messages: &[Message]) -> String {
+    let mut said = messages.iter().filter(|message| message.role != Role::System);
     let task = said.clone().next().map_or("", |message| &message.content);
     let last = said.next_back().map_or("", |message| &message.content);
     let topic = Topic::of(task);
     let (asked, quotes) = unquoted(last);
-    let point = topic.point_of(&request.agent.name, request.agent.description.as_deref());
+    let point = topic.point_of(&agent.name, agent.description.as_deref());
     if asked.lines().any(|line| line.starts_with("vote:")) {
-        vote(&quotes, &request.agent)
+        vote(&quotes, agent)
     } else if asked.contains("\"tasks\"") {
         plan(&asked, &topic)
     } else if let (true, Some(draft)) = (last.ends_with("</reply>"), quotes.last()) {

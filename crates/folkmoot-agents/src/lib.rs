@@ -10,6 +10,7 @@ mod http;
 mod known;
 mod patience;
 mod provider;
+mod rehearsal;
 mod retry;
 mod script;
 mod secret;
@@ -29,6 +30,7 @@ use self::{chat::Chat, http::Http, retry::Backoff};
 pub use self::{
     patience::Patience,
     provider::{Protocol, ProviderConfig, ProviderStatus, Providers, Unusable},
+    rehearsal::Rehearsal,
 };
 
 /// Everybody who can be asked.

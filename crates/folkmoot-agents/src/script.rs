@@ -1,30 +1,42 @@
 //! Agents whose replies were written beforehand (interface.md, script agents).
 
-use std::sync::Arc;
-
 use folkmoot_core::{
     call::{Answer, Usage},
+    sim::Happening,
     team::Script,
+    time::Duration,
 };
 use folkmoot_runtime::backend::{Delta, OnDelta, Request, Response};
 
-/// Gives the scripted reply to this call after its delay; an empty script echoes the last message.
+/// Gives the scripted reply to this call after its delay.
 ///
 /// The number of the call, not of the attempt, chooses the reply: there is nothing to try again.
 pub(crate) async fn perform(script: &Script, request: &Request, on_delta: OnDelta<'_>) -> Response {
-    let last = request.messages.last().map(|message| message.content.clone()).unwrap_or_default();
-    let Some(reply) = script.reply(request.nth, &last) else {
-        on_delta(Delta::Text(&last));
-        return Response { outcome: Ok(Arc::new(Answer::text(last))), usage: Usage::default() };
-    };
-    tokio::time::sleep(reply.delay.into()).await;
-    let outcome = reply.outcome();
+    let last = request.messages.last().map_or("", |message| &message.content);
+    let Happening { after, outcome, usage } = happening(script, request.nth, last);
+    tokio::time::sleep(after.into()).await;
     if let Ok(answer) = &outcome
         && !answer.text.is_empty()
     {
         on_delta(Delta::Text(&answer.text));
     }
-    Response { outcome, usage: Usage { tokens: reply.usage, ..Usage::default() } }
+    Response { outcome, usage }
+}
+
+/// What comes of the `nth` call; an empty script echoes the last message.
+pub(crate) fn happening(script: &Script, nth: u64, last: &str) -> Happening {
+    match script.reply(nth, last) {
+        Some(reply) => Happening {
+            after: reply.delay,
+            outcome: reply.outcome(),
+            usage: Usage { tokens: reply.usage, ..Usage::default() },
+        },
+        None => Happening {
+            after: Duration::default(),
+            outcome: Ok(Answer::text(last).into()),
+            usage: Usage::default(),
+        },
+    }
 }
 
 #[cfg(test)]

@@ -49,9 +49,9 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// A run of `spec` that has just been started.
-    pub fn start(spec: Arc<Spec>, seed: u64, world: &mut dyn World) -> Sim {
-        let started = Event::Started { spec: spec.clone(), wall: 0, origin: None };
+    /// A run of `spec` that has just been started, at `wall` in microseconds since 1970.
+    pub fn start(spec: Arc<Spec>, seed: u64, wall: u64, world: &mut dyn World) -> Sim {
+        let started = Event::Started { spec: spec.clone(), wall, origin: None };
         let mut sim = Sim::resume(spec, Run::default(), Vec::new(), seed);
         sim.feed(started, world);
         sim

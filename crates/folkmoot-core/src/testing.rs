@@ -90,7 +90,7 @@ impl World for Scripted {
 
 /// Plays a scripted team to its end.
 pub(crate) fn play(spec: Spec) -> Sim {
-    Sim::start(Arc::new(spec), 0, &mut Scripted).finish(&mut Scripted)
+    Sim::start(Arc::new(spec), 0, 0, &mut Scripted).finish(&mut Scripted)
 }
 
 /// Plays a scripted team and compares its whole log and result with what is expected.

@@ -4,4 +4,8 @@
 //! [`tools::Toolbox`]) to the world, and [`store::Store`] to what is kept.
 
 pub mod backend;
+pub mod driver;
+pub mod engine;
 pub mod store;
+pub mod summary;
+pub mod tools;

@@ -1,0 +1,337 @@
+//! The engine over the in-memory store and scripted back-ends, in paused time.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use folkmoot_core::{
+    call::{Answer, ToolCall, Usage},
+    event::Event,
+    key::Key,
+    limits::Limits,
+    programs::{Broadcast, Clocks, Debate},
+    spec::{Collaboration, Spec},
+    team::{Agent, AgentId, Says, Script, ScriptedReply, Target, Team},
+    time::Duration,
+    view::{self, Status},
+};
+use folkmoot_runtime::{
+    backend::{Backend, OnDelta, Request, Response},
+    driver::{Driven, Unobserved},
+    engine::{Change, Engine, EngineError},
+    store::MemoryStore,
+    tools::{NoTools, ToolRequest, Toolbox},
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+fn agent(name: &str, replies: Vec<ScriptedReply>) -> Agent {
+    Agent {
+        id: AgentId(name.into()),
+        name: name.into(),
+        description: None,
+        prompt: None,
+        capabilities: Vec::new(),
+        grants: Vec::new(),
+        max_steps: 5,
+        retries: 0,
+        limits: Limits::default(),
+        target: Target::Script(Script { replies, ..Script::default() }),
+    }
+}
+
+fn says(text: &str) -> ScriptedReply {
+    ScriptedReply::text(text)
+}
+
+fn after_ms(milliseconds: u64, text: &str) -> ScriptedReply {
+    ScriptedReply { delay: Duration::from_millis(milliseconds), ..says(text) }
+}
+
+fn spec(
+    agents: Vec<Agent>,
+    collaboration: impl FnOnce(Vec<AgentId>) -> Collaboration,
+) -> Arc<Spec> {
+    let ids = agents.iter().map(|agent| agent.id.clone()).collect();
+    Arc::new(Spec {
+        team: Team { name: "team".into(), agents },
+        task: "TASK".into(),
+        collaboration: collaboration(ids),
+        auto: None,
+        limits: Limits::default(),
+        warnings: Vec::new(),
+    })
+}
+
+fn debate(judge: &str) -> impl FnOnce(Vec<AgentId>) -> Collaboration {
+    let judge = AgentId(judge.into());
+    |agents| Collaboration::Debate(Debate { agents, rounds: 1, judge, clocks: Clocks::default() })
+}
+
+fn broadcast(timeout_ms: u64) -> impl FnOnce(Vec<AgentId>) -> Collaboration {
+    let timeout = Some(Duration::from_millis(timeout_ms));
+    move |agents| {
+        let clocks = Clocks { timeout, ..Clocks::default() };
+        Collaboration::Broadcast(Broadcast { agents, rounds: 1, clocks })
+    }
+}
+
+/// Says what the scripts say, and keeps count.
+#[derive(Default)]
+struct Scripted {
+    asked: Mutex<BTreeMap<String, usize>>,
+    dropped: Arc<AtomicUsize>,
+}
+
+impl Scripted {
+    fn asked(&self) -> Vec<(String, usize)> {
+        let asked = self.asked.lock().expect("no test panics while it counts");
+        asked.iter().map(|(key, times)| (key.clone(), *times)).collect()
+    }
+}
+
+struct CountsDrops(Arc<AtomicUsize>);
+
+impl Drop for CountsDrops {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl Backend for Scripted {
+    async fn perform(&self, request: Request, _: OnDelta<'_>) -> Response {
+        *self
+            .asked
+            .lock()
+            .expect("no test panics while it counts")
+            .entry(request.key.to_string())
+            .or_default() += 1;
+        let Target::Script(script) = &request.agent.target else { unreachable!("all are scripts") };
+        let last = request.messages.last().map_or("", |message| &*message.content);
+        let reply = script.reply(request.nth, last).cloned().unwrap_or_else(|| says(last));
+        let unfinished = CountsDrops(self.dropped.clone());
+        tokio::time::sleep(reply.delay.into()).await;
+        std::mem::forget(unfinished);
+        assert!(
+            !matches!(&reply.says, Says::Text(text) if &**text == "PANIC"),
+            "as the script says"
+        );
+        Response { outcome: reply.outcome(), usage: Usage::default() }
+    }
+}
+
+struct Shout;
+
+#[async_trait]
+impl Toolbox for Shout {
+    async fn call(&self, request: ToolRequest) -> Response {
+        let text = request.call.arguments["text"].as_str().unwrap_or_default().to_uppercase();
+        Response { outcome: Ok(Answer::text(text).into()), usage: Usage::default() }
+    }
+}
+
+fn engine(store: &Arc<MemoryStore>, backend: &Arc<Scripted>) -> Engine {
+    Engine::new(store.clone(), backend.clone(), Arc::new(NoTools), "test")
+}
+
+async fn finish(engine: &Engine, spec: Arc<Spec>) -> Driven {
+    let driver = engine.start(spec).await.expect("a new run can be started");
+    driver.drive(Arc::new(Unobserved), CancellationToken::new()).await.expect("the store works")
+}
+
+fn outcome(driven: &Driven) -> view::Outcome {
+    view::outcome(driven.id.as_str(), &driven.spec, &driven.run, false)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_driven_to_its_end_and_its_log_replays_without_a_world() {
+    let (store, backend) = (Arc::new(MemoryStore::new()), Arc::new(Scripted::default()));
+    let engine = engine(&store, &backend);
+    let agents = vec![agent("a", vec![says("A"), says("V")]), agent("b", vec![says("B")])];
+    let driven = finish(&engine, spec(agents, debate("a"))).await;
+    let result = outcome(&driven);
+    assert_eq!((result.status, result.answer.as_deref()), (Status::Done, Some("V")));
+
+    let asked_before = backend.asked();
+    let replayed = engine.replay(&driven.id).await.expect("the log decides as recorded");
+    assert_eq!(replayed.run, driven.run);
+    assert_eq!(backend.asked(), asked_before);
+    let head = engine.verify(&driven.id).await.expect("the chain is whole");
+    assert_eq!(head.seq, driven.run.seq());
+    assert_eq!(engine.find("last").await.expect("there is one run"), driven.id);
+    let listed = engine.list(None, 10).await.expect("the store works");
+    let summary = listed[0].summary.as_ref().expect("a run has a summary");
+    assert_eq!((listed.len(), summary.status), (1, Some(Status::Done)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_drops_a_slow_call_in_the_middle_and_the_run_goes_on() {
+    let (store, backend) = (Arc::new(MemoryStore::new()), Arc::new(Scripted::default()));
+    let agents =
+        vec![agent("slow", vec![after_ms(5_000, "late")]), agent("fast", vec![says("ok")])];
+    let driven = finish(&engine(&store, &backend), spec(agents, broadcast(300))).await;
+    let result = outcome(&driven);
+    assert_eq!(result.answer.as_deref(), Some("ok"));
+    assert_eq!(result.rounds[0]["responses"]["slow"], json!({ "error": "timeout" }));
+    assert_eq!(backend.dropped.load(Ordering::Relaxed), 1);
+    assert!((0.3..0.4).contains(&result.meta.elapsed_seconds), "{}", result.meta.elapsed_seconds);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_run_goes_on_and_no_answered_call_is_asked_again() {
+    let (store, backend) = (Arc::new(MemoryStore::new()), Arc::new(Scripted::default()));
+    let engine = engine(&store, &backend);
+    let agents = vec![agent("a", vec![says("A"), says("V")]), agent("b", vec![after_ms(500, "B")])];
+    let driver = engine.start(spec(agents, debate("a"))).await.expect("a new run can be started");
+    let interrupt = CancellationToken::new();
+    let stop = interrupt.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        stop.cancel();
+    });
+    let driven = driver.drive(Arc::new(Unobserved), interrupt).await.expect("the store works");
+    assert_eq!(outcome(&driven).status, Status::Interrupted);
+    assert_eq!(backend.dropped.load(Ordering::Relaxed), 1);
+
+    let driver = engine.resume(&driven.id).await.expect("it can be resumed");
+    let driven = driver.drive(Arc::new(Unobserved), CancellationToken::new()).await;
+    let driven = driven.expect("the store works");
+    assert_eq!(outcome(&driven).answer.as_deref(), Some("V"));
+    let asked = [("judge", 1), ("round-1/a", 1), ("round-1/b", 2)];
+    assert_eq!(backend.asked(), asked.map(|(key, times)| (key.to_owned(), times)));
+    assert_eq!(driven.run.known().get("round-1/b").expect("it was asked").attempt, 2);
+    let refused = engine.resume(&driven.id).await.map(|_| ());
+    assert!(matches!(refused, Err(EngineError::Ended(_))), "{refused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_starter_is_refused_and_told_who_owns_the_run() {
+    let (store, backend) = (Arc::new(MemoryStore::new()), Arc::new(Scripted::default()));
+    let engine = engine(&store, &backend);
+    let agents = vec![agent("a", vec![says("A")])];
+    let driver =
+        engine.start(spec(agents, broadcast(300))).await.expect("a new run can be started");
+    match engine.resume(driver.id()).await.map(|_| ()) {
+        Err(EngineError::Owned { by, .. }) => assert_eq!(&*by.label, "test"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_from_elsewhere_ends_the_run_with_everything_withdrawn() {
+    let (store, backend) = (Arc::new(MemoryStore::new()), Arc::new(Scripted::default()));
+    let (engine, elsewhere) = (engine(&store, &backend), engine(&store, &backend));
+    let slow = || vec![after_ms(60_000, "late")];
+    let agents = vec![agent("a", slow()), agent("b", slow())];
+    let driver =
+        engine.start(spec(agents, broadcast(90_000))).await.expect("a new run can be started");
+    let id = driver.id().clone();
+    let driven = tokio::spawn(driver.drive(Arc::new(Unobserved), CancellationToken::new()));
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    assert!(elsewhere.cancel(&id).await.expect("the store works"));
+    let driven = driven.await.expect("no panic").expect("the store works");
+    assert_eq!(outcome(&driven).status, Status::Cancelled);
+    assert_eq!(driven.run.known().open_count(), 0);
+    assert_eq!(backend.dropped.load(Ordering::Relaxed), 2);
+    assert!(!elsewhere.cancel(&id).await.expect("the store works"), "it has ended already");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_back_end_that_panics_fails_its_call_and_nothing_else() {
+    let (store, backend) = (Arc::new(MemoryStore::new()), Arc::new(Scripted::default()));
+    let agents = vec![agent("a", vec![says("PANIC")]), agent("b", vec![says("B")])];
+    let driven = finish(&engine(&store, &backend), spec(agents, broadcast(300))).await;
+    let result = outcome(&driven);
+    assert_eq!(result.answer.as_deref(), Some("B"));
+    assert_eq!(result.errors[0].error, "the back-end panicked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fork_with_another_judge_or_answer_asks_only_what_changed() {
+    let (store, backend) = (Arc::new(MemoryStore::new()), Arc::new(Scripted::default()));
+    let engine = engine(&store, &backend);
+    let agents =
+        || vec![agent("a", vec![says("A"), says("VA")]), agent("b", vec![says("B"), says("VB")])];
+    let driven = finish(&engine, spec(agents(), debate("a"))).await;
+    let forked = |change| async {
+        let driver = engine.fork(&driven.id, change).await.expect("it can be forked");
+        let driven = driver.drive(Arc::new(Unobserved), CancellationToken::new()).await;
+        driven.expect("the store works")
+    };
+    let asked = |driven: &Driven| -> Vec<String> {
+        let calls = driven.run.known().in_order().into_iter();
+        calls.filter(|(_, call)| call.is_charged()).map(|(key, _)| key.to_string()).collect()
+    };
+
+    let change = Change { spec: Some(spec(agents(), debate("b"))), ..Change::default() };
+    let other_judge = forked(change).await;
+    assert_eq!(outcome(&other_judge).answer.as_deref(), Some("VB"));
+    assert_eq!(asked(&other_judge), ["judge"]);
+
+    let answers = vec![(Key::parse("round-1/b"), "another B".into())];
+    let other_answer = forked(Change { answers, ..Change::default() }).await;
+    assert_eq!(asked(&other_answer), ["judge"]);
+
+    let mut agents = agents();
+    agents[0].prompt = Some("Be brief.".into());
+    let change = Change { spec: Some(spec(agents, debate("a"))), ..Change::default() };
+    assert_eq!(asked(&forked(change).await), ["round-1/a", "judge"]);
+    engine.replay(&other_answer.id).await.expect("a fork's log replays too");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scripted_agent_uses_the_tools_it_is_granted_and_no_others() {
+    let (store, backend) = (Arc::new(MemoryStore::new()), Arc::new(Scripted::default()));
+    let engine = Engine::new(store, backend, Arc::new(Shout), "test");
+    let call = |name: &str| ToolCall {
+        id: name.into(),
+        name: name.into(),
+        arguments: json!({ "text": "hello" }),
+    };
+    let calls = vec![call("shout.loud"), call("shell")];
+    let wants_tools = ScriptedReply { says: Says::Tools { calls, text: "".into() }, ..says("") };
+    let mut agent = agent("a", vec![wants_tools, says("done")]);
+    agent.grants = vec!["shout".into()];
+    let driven = finish(&engine, spec(vec![agent], broadcast(300))).await;
+    assert_eq!(outcome(&driven).answer.as_deref(), Some("done"));
+    let calls = view::calls(&driven.spec, &driven.run);
+    let told: Vec<(&str, &str, Option<&str>)> =
+        calls.iter().map(|it| (it.key.as_str(), it.state, it.reply.as_deref())).collect();
+    assert_eq!(
+        told,
+        [
+            ("round-1/a/model-1", "answered", Some("")),
+            ("round-1/a/tool-1", "answered", Some("HELLO")),
+            ("round-1/a/tool-2", "refused", None),
+            ("round-1/a/model-2", "answered", Some("done")),
+        ]
+    );
+    let asked = &calls[3].request.messages;
+    let results: Vec<&str> = asked[asked.len() - 2..].iter().map(|it| &*it.content).collect();
+    assert_eq!(results, ["HELLO", "error: denied: shell"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_sees_every_record_once_and_in_order() {
+    let (store, backend) = (Arc::new(MemoryStore::new()), Arc::new(Scripted::default()));
+    let (engine, elsewhere) = (engine(&store, &backend), engine(&store, &backend));
+    let agents = vec![agent("a", vec![after_ms(10, "A"), says("V")]), agent("b", vec![says("B")])];
+    let driver = engine.start(spec(agents, debate("a"))).await.expect("a new run can be started");
+    let id = driver.id().clone();
+    let mut watcher = elsewhere.watch(&id, 0).await.expect("the store works");
+    let driven = tokio::spawn(driver.drive(Arc::new(Unobserved), CancellationToken::new()));
+    let mut seen = Vec::new();
+    while !matches!(seen.last(), Some(Event::Ended { .. })) {
+        let records = watcher.next().await.expect("the store works");
+        assert_eq!(records[0].seq as usize, seen.len() + 1);
+        seen.extend(records.into_iter().map(|record| record.event));
+    }
+    let driven = driven.await.expect("no panic").expect("the store works");
+    assert_eq!(seen.len() as u64, driven.run.seq());
+}
