@@ -4,7 +4,9 @@
 //! a checked [`spec::Spec`] and an append-only log of [`event::Record`]s.
 
 pub mod call;
+pub mod diagnostic;
 pub mod event;
+pub mod file;
 pub mod key;
 pub mod limits;
 pub mod money;
