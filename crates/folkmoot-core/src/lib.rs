@@ -4,6 +4,7 @@
 //! a checked [`spec::Spec`] and an append-only log of [`event::Record`]s.
 
 pub mod call;
+pub mod check;
 pub mod diagnostic;
 pub mod event;
 pub mod file;
