@@ -4,7 +4,10 @@
 //! a checked [`spec::Spec`] and an append-only log of [`event::Record`]s.
 
 pub mod call;
+pub mod check;
+pub mod diagnostic;
 pub mod event;
+pub mod file;
 pub mod key;
 pub mod known;
 pub mod limits;

@@ -20,15 +20,22 @@ pub fn loosened(name: &str) -> String {
 /// The known word that `word` was probably meant to be.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
-    let distance = |known: &str| strsim::damerau_levenshtein(&word, &known.to_lowercase());
-    let (distance, nearest) =
-        known.into_iter().map(|known| (distance(known), known)).min_by_key(|(far, _)| *far)?;
-    let tolerated = match word.chars().count() {
+    let length = word.chars().count();
+    let tolerated = match length {
         0..3 => 1,
         3..6 => 2,
         _ => 3,
     };
-    (distance <= tolerated && distance < word.chars().count()).then_some(nearest)
+    let distance = |known: &str| strsim::damerau_levenshtein(&word, &known.to_lowercase());
+    let as_long = |known: &&str| known.chars().count().abs_diff(length) <= tolerated;
+    let near = known.into_iter().filter(as_long).map(|known| (distance(known), known));
+    let (distance, nearest) = near.min_by_key(|(distance, _)| *distance)?;
+    (distance <= tolerated && distance < length).then_some(nearest)
+}
+
+/// The question whether `word` was meant to be the nearest known one.
+pub fn suggestion<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    nearest(word, known).map(|nearest| format!("did you mean \"{nearest}\"?"))
 }
 
 #[cfg(test)]

@@ -1,0 +1,239 @@
+//! From what a run is asked to be made of to a checked [`Spec`], or to everything that is wrong.
+
+mod bounds;
+mod filling;
+mod grants;
+mod lints;
+mod listing;
+mod names;
+mod strategies;
+mod team;
+
+use std::collections::BTreeSet;
+
+pub use bounds::{Bounds, Range};
+pub use team::{Environment, Workplace, is_unset};
+
+use crate::{
+    check::lints::Lints,
+    diagnostic::{Diagnostic, ENOUGH, Severity},
+    file::{
+        document::{self, Document},
+        item::Fields,
+        models::Catalog,
+        node::{Entry, Node, Origin},
+        overrides::{self, Override},
+        reader::Reader,
+        source,
+        team::TEAM,
+    },
+    spec::Spec,
+    team::Team,
+};
+
+/// All that a run is made of. The core reads no files and no environment, so it is given both.
+#[derive(Clone, Copy)]
+pub struct Input<'a> {
+    /// The team.
+    pub source: Source<'a>,
+    /// What the team is called if it does not say.
+    pub name: &'a str,
+    /// What wins over the file.
+    pub overrides: &'a [Override],
+    /// The task; `None` if nothing is to be run. Then a model may be missing.
+    pub task: Option<&'a str>,
+    /// The models there are.
+    pub catalog: &'a Catalog,
+    /// The environment's variables.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// The text of a file that the team file names, relative to it; an error says what is wrong.
+    pub read: &'a dyn Fn(&str) -> Result<String, String>,
+}
+
+/// Where a team comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// The bytes of a team file.
+    File(&'a [u8]),
+    /// Names on the command line, of agents with the default model.
+    Names(&'a [String]),
+    /// Names on the command line, of offline agents.
+    DemoNames(&'a [String]),
+    /// The built-in offline team.
+    Demo,
+}
+
+/// What came of a check.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The text that the diagnostics point into.
+    pub text: String,
+    /// Everything found: errors first, then by place.
+    pub diagnostics: Vec<Diagnostic>,
+    /// What can be run; `None` if there is any error.
+    pub spec: Option<Spec>,
+    /// What the run takes.
+    pub bounds: Option<Bounds>,
+    /// The agents, as far as they could be read; see [`is_unset`] for models that could not.
+    pub team: Team,
+    /// Where they work.
+    pub workplace: Workplace,
+}
+
+impl Checked {
+    /// Whether a run may start.
+    pub fn is_valid(&self) -> bool {
+        self.of(Severity::Error).next().is_none()
+    }
+
+    /// The findings of one severity.
+    pub fn of(&self, severity: Severity) -> impl Iterator<Item = &Diagnostic> {
+        self.diagnostics.iter().filter(move |diagnostic| diagnostic.severity == severity)
+    }
+}
+
+/// The built-in offline team.
+const DEMO_TEAM: &str = "\
+name: demo
+agents:
+  - name: researcher
+    description: Finds out what is known
+    capabilities: [research, analysis]
+    demo: true
+  - name: critic
+    description: Looks for what is wrong or missing
+    capabilities: [review, testing]
+    demo: true
+  - name: writer
+    description: Puts things into words
+    capabilities: [writing, editing]
+    demo: true
+";
+
+/// Checks what a run is to be made of; finds everything at once, and asks no model.
+pub fn check(input: &Input<'_>) -> Checked {
+    let (text, document) = document(input.source);
+    let Document { root, diagnostics: mut told, damaged } = document;
+    let (root, unknown) = overrides::apply(root, input.overrides);
+    told.extend(unknown);
+    let mut reader = Reader::new(&TEAM, damaged, input.variable);
+    let file = reader.read(&root);
+    told.append(&mut reader.diagnostics);
+    let members = team::members(&file, input, &mut told);
+    let mut checked = Checked {
+        text,
+        diagnostics: Vec::new(),
+        spec: None,
+        bounds: None,
+        team: members.team,
+        workplace: members.workplace,
+    };
+    check_task(input.task, &mut told);
+    if !damaged && !members.incomplete {
+        checked.work(&file, input, &mut told);
+    }
+    checked.diagnostics = ordered(told);
+    checked.spec = checked.spec.take().filter(|_| checked.is_valid());
+    checked
+}
+
+impl Checked {
+    /// Checks how the team works, now that its members are known.
+    fn work(&mut self, file: &Fields, input: &Input<'_>, told: &mut Vec<Diagnostic>) {
+        let prompt = team::prompt(file, input, told).filter(|prompt| !prompt.trim().is_empty());
+        let absent = Fields::none(file.place.clone());
+        let given = match file.fields("collaboration") {
+            Some(given) => given,
+            None if file.is_broken("collaboration") => return,
+            None if prompt.is_some() => return told.push(free_dispatch(file)),
+            None => &absent,
+        };
+        if SHAPES.into_iter().any(|key| given.is_broken(key)) || file.is_broken("agents_from") {
+            return;
+        }
+        told.extend(unused_by_strategies(file));
+        let resolved = strategies::resolve(given, &self.team, told);
+        let Some((collaboration, auto)) = resolved else { return };
+        let bounds = Bounds::of(&collaboration, &self.team);
+        let lints = Lints { file, given, team: &self.team };
+        told.extend(lints.warnings(&collaboration, &bounds));
+        self.bounds = Some(bounds);
+        self.spec = Some(Spec {
+            team: self.team.clone(),
+            task: input.task.unwrap_or_default().into(),
+            collaboration,
+            auto,
+            limits: team::limits(file),
+        });
+    }
+}
+
+/// The keys that make a collaboration something else than a strategy.
+const SHAPES: [&str; 5] = ["topology", "flow", "stages", "pattern", "program"];
+
+fn document(source: Source<'_>) -> (String, Document) {
+    match source {
+        Source::File(bytes) => {
+            let (text, broken) = source::decode(bytes);
+            let mut document = document::read(if broken.is_some() { "" } else { text });
+            document.damaged |= broken.is_some();
+            document.diagnostics.extend(broken);
+            (text.to_owned(), document)
+        }
+        Source::Demo => (DEMO_TEAM.to_owned(), document::read(DEMO_TEAM)),
+        Source::Names(names) => (String::new(), named(names, None)),
+        Source::DemoNames(names) => (String::new(), named(names, Some("demo"))),
+    }
+}
+
+/// A team of agents that have a name and perhaps a key that is true.
+fn named(names: &[String], key: Option<&str>) -> Document {
+    let origin = Origin::Flag("--agents".into());
+    let entry = |key: &str, value| Entry { key: key.into(), origin: origin.clone(), value };
+    let agents = names.iter().map(|name| {
+        let name = entry("name", Node::text(origin.clone(), name.as_str()));
+        let key = key.map(|key| entry(key, Node::plain(origin.clone(), "true")));
+        Node::map(origin.clone(), [name].into_iter().chain(key))
+    });
+    let agents = entry("agents", Node::list(origin.clone(), agents));
+    Document { root: Node::map(Origin::Implied, [agents]), diagnostics: Vec::new(), damaged: false }
+}
+
+fn check_task(task: Option<&str>, told: &mut Vec<Diagnostic>) {
+    if task.is_some_and(|task| task.trim().is_empty()) {
+        told.push(Diagnostic::error("empty_prompt", "the task is empty"));
+    }
+}
+
+fn free_dispatch(file: &Fields) -> Diagnostic {
+    let key = if file.get("prompt").is_some() { "prompt" } else { "prompt_file" };
+    Diagnostic::error(
+        "not_supported_yet",
+        "a lead without collaboration is not supported by this version",
+    )
+    .at(file.key(key))
+    .help("give the team a collaboration, for example { strategy: auto }".to_owned())
+}
+
+/// What stands at the top level for the lead means nothing where there is none.
+fn unused_by_strategies(file: &Fields) -> Vec<Diagnostic> {
+    const OF_THE_LEAD: [&str; 4] = ["prompt", "prompt_file", "script", "grants"];
+    let given = OF_THE_LEAD.into_iter().filter(|key| file.get(key).is_some());
+    let unused = given.map(|key| {
+        let message = format!("{key} is the lead's, and no strategy has a lead");
+        Diagnostic::hint("unused_lead", message).at(file.key(key))
+    });
+    unused.collect()
+}
+
+/// Errors first, each once, by place; what has none comes last, and what is too much not at all.
+fn ordered(told: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut seen = BTreeSet::new();
+    let mut told: Vec<_> = told
+        .into_iter()
+        .filter(|told| seen.insert((told.code, told.message.clone(), told.at)))
+        .collect();
+    told.sort_by_key(|told| (told.severity, told.at.is_none(), told.at));
+    told.truncate(ENOUGH);
+    told
+}

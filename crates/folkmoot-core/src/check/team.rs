@@ -1,0 +1,288 @@
+//! From what a file says about agents to agents with everything filled in.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use crate::{
+    check::{Input, grants, names},
+    diagnostic::{Diagnostic, Place, quoted},
+    file::{
+        item::{Content, Fields, Item},
+        models::{Resolved, Unresolved},
+        script,
+    },
+    limits::Limits,
+    money::Money,
+    names::slug,
+    team::{Agent, AgentId, Model, Target, Team},
+};
+
+/// Steps of an agent in one turn, unless given.
+const MAX_STEPS: u64 = 30;
+
+/// Attempts of a model beside the first, unless given.
+const MODEL_RETRIES: u64 = 2;
+
+/// Where and how the agents of a team work: what this machine needs to know and the run's spec does
+/// not, as it may hold secrets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workplace {
+    /// The ceiling for all agents: `read-only`, `write` or `full`.
+    pub sandbox: Option<Arc<str>>,
+    /// The workspace.
+    pub workdir: Option<Arc<str>>,
+    /// The environment of each agent's processes.
+    pub environments: BTreeMap<AgentId, Environment>,
+}
+
+/// The environment of an agent's processes (agents.md §4). Values may be secrets, so they are not
+/// shown.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// Variables that are set; these win.
+    pub set: BTreeMap<Arc<str>, Arc<str>>,
+    /// Variables that are passed on.
+    pub allow: Vec<Arc<str>>,
+    /// Whether all are passed on.
+    pub inherit: bool,
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Environment")
+            .field("set", &self.set.keys())
+            .field("allow", &self.allow)
+            .field("inherit", &self.inherit)
+            .finish()
+    }
+}
+
+/// What is made of a file's agents.
+pub(super) struct Members {
+    /// The team.
+    pub(super) team: Team,
+    /// Where it works.
+    pub(super) workplace: Workplace,
+    /// Whether some agent is missing from it because of a fault.
+    pub(super) incomplete: bool,
+}
+
+/// The agents of a file.
+pub(super) fn members(file: &Fields, input: &Input<'_>, told: &mut Vec<Diagnostic>) -> Members {
+    let items = file.list("agents");
+    let named: Vec<Named<'_>> = items.iter().filter_map(Named::of).collect();
+    names::check(&named, told);
+    let mut builder = Builder { file, input, told };
+    let agents: Vec<_> = named.iter().map(|agent| builder.agent(agent)).collect();
+    builder.check_costs(&named, &agents);
+    Members {
+        workplace: Workplace {
+            sandbox: file.text("sandbox").cloned(),
+            workdir: file.text("workdir").cloned(),
+            environments: named.iter().map(|agent| (agent.id(), environment(agent))).collect(),
+        },
+        team: Team { name: file.text("name").cloned().unwrap_or(input.name.into()), agents },
+        incomplete: named.len() < items.len() || items.is_empty() && file.is_broken("agents"),
+    }
+}
+
+/// An agent of a file that has a name.
+pub(super) struct Named<'f> {
+    /// Its name.
+    pub(super) name: &'f Arc<str>,
+    /// All that is said about it.
+    pub(super) fields: &'f Fields,
+}
+
+impl<'f> Named<'f> {
+    fn of(item: &'f Item) -> Option<Named<'f>> {
+        let fields = item.fields()?;
+        Some(Named { name: fields.text("name")?, fields })
+    }
+
+    fn id(&self) -> AgentId {
+        AgentId(slug(self.name).into())
+    }
+}
+
+fn environment(agent: &Named<'_>) -> Environment {
+    let set = match agent.fields.get("env").map(|item| &item.content) {
+        Some(Content::Variables(variables)) => variables.clone(),
+        _ => BTreeMap::new(),
+    };
+    Environment {
+        set,
+        allow: agent.fields.texts("env_allow"),
+        inherit: agent.fields.flag("inherit_env").unwrap_or(false),
+    }
+}
+
+/// The limits of a run or an agent.
+pub(super) fn limits(of: &Fields) -> Limits {
+    let Some(limits) = of.fields("limits") else { return Limits::default() };
+    Limits {
+        calls: limits.whole("calls"),
+        tokens: limits.whole("tokens"),
+        cost: limits.number("cost_usd").map(Money::from_usd),
+        time: limits.time("time").flatten(),
+        concurrency: limits.whole("concurrency"),
+    }
+}
+
+/// The prompt of the lead or an agent, given or read from a file.
+pub(super) fn prompt(
+    of: &Fields,
+    input: &Input<'_>,
+    told: &mut Vec<Diagnostic>,
+) -> Option<Arc<str>> {
+    let Some(file) = of.text("prompt_file") else { return of.text("prompt").cloned() };
+    if of.text("prompt").is_some() {
+        let twice = Diagnostic::error("bad_value", "give prompt or prompt_file, not both");
+        let other = of.key("prompt").span;
+        told.push(twice.at(of.key("prompt_file")).also(other, "the other one"));
+    }
+    match (input.read)(file) {
+        Ok(text) => Some(text.trim_start_matches('\u{feff}').into()),
+        Err(why) => {
+            let message = format!("{} cannot be read: {why}", quoted(file));
+            told.push(Diagnostic::error("bad_file", message).at(of.place_of("prompt_file")));
+            None
+        }
+    }
+}
+
+/// Fills in agents.
+struct Builder<'a> {
+    file: &'a Fields,
+    input: &'a Input<'a>,
+    told: &'a mut Vec<Diagnostic>,
+}
+
+impl Builder<'_> {
+    fn agent(&mut self, agent: &Named<'_>) -> Agent {
+        let fields = agent.fields;
+        grants::check(fields.list("grants"), self.told);
+        let target = self.target(agent);
+        let retries = if matches!(target, Target::Model(_)) { MODEL_RETRIES } else { 0 };
+        Agent {
+            id: agent.id(),
+            name: agent.name.clone(),
+            description: fields.text("description").cloned(),
+            prompt: prompt(fields, self.input, self.told),
+            capabilities: fields.texts("capabilities"),
+            grants: fields.texts("grants"),
+            max_steps: fields.whole("max_steps").unwrap_or(MAX_STEPS) as u32,
+            retries: fields.whole("retries").unwrap_or(retries) as u32,
+            limits: limits(fields),
+            target,
+        }
+    }
+
+    /// What answers for an agent: one thing, the team's model, or the machine's.
+    fn target(&mut self, agent: &Named<'_>) -> Target {
+        let fields = agent.fields;
+        self.check_back_ends(agent);
+        if let Some(script) = fields.fields("script") {
+            let label = fields.text("model").cloned();
+            return Target::Script(script::script(script, label, self.told));
+        }
+        if fields.flag("demo") == Some(true) {
+            return Target::Demo;
+        }
+        if BACK_ENDS.into_iter().any(|key| fields.is_broken(key)) {
+            return unset();
+        }
+        if let Some(item) = fields.get("model").or_else(|| self.file.get("model")) {
+            return item.text().map_or_else(unset, |model| self.resolve(model, &item.place));
+        }
+        match &self.input.catalog.default_model {
+            _ if self.file.is_broken("model") => unset(),
+            Some(model) => self.resolve(model, &Place { span: None, path: "default_model".into() }),
+            None => self.without_model(agent),
+        }
+    }
+
+    /// Nothing answers: that keeps a run from starting, but a file is no worse for it. Where it has
+    /// other faults, the model may be among them.
+    fn without_model(&mut self, agent: &Named<'_>) -> Target {
+        let message = format!("agent {} has no model", quoted(agent.name));
+        let told = match self.input.task {
+            Some(_) => Diagnostic::error("no_model", message),
+            None => Diagnostic::warning("no_model", message),
+        };
+        let help = "give it or the team a model, or set default_model in the config".to_owned();
+        let told = told.at(&agent.fields.place).help(help);
+        self.told.extend((!agent.fields.is_faulty()).then_some(told));
+        unset()
+    }
+
+    fn check_back_ends(&mut self, agent: &Named<'_>) {
+        let there = |key: &&str| match *key {
+            "demo" => agent.fields.flag("demo") == Some(true),
+            key => agent.fields.get(key).is_some(),
+        };
+        let mut found: Vec<_> = BACK_ENDS.into_iter().filter(there).collect();
+        if found == ["model", "script"] {
+            return;
+        }
+        found.sort_by_key(|key| agent.fields.key(key).span);
+        if let [first, .., last] = found[..] {
+            let name = quoted(agent.name);
+            let message = format!("agent {name} has two back-ends, {first} and {last}; give one");
+            let first = agent.fields.key(first).span;
+            let twice = Diagnostic::error("two_back_ends", message).at(agent.fields.key(last));
+            self.told.push(twice.also(first, "the other one"));
+        }
+    }
+
+    fn resolve(&mut self, model: &str, place: &Place) -> Target {
+        match self.input.catalog.resolve(model) {
+            Ok(Resolved { target, shortened }) => {
+                self.told.extend(shortened.map(|alias| {
+                    let message = format!(
+                        "only the first target of {} is used: failover is not supported yet",
+                        quoted(&alias)
+                    );
+                    Diagnostic::warning("failover_later", message).at(place)
+                }));
+                target
+            }
+            Err(Unresolved { code, message, help }) => {
+                self.told.push(Diagnostic::error(code, message).at(place).help(help));
+                unset()
+            }
+        }
+    }
+
+    /// A limit of money holds only where prices are known.
+    fn check_costs(&mut self, named: &[Named<'_>], agents: &[Agent]) {
+        let limit_of = |fields: &Fields| {
+            let limits = fields.fields("limits")?;
+            limits.get("cost_usd").map(|item| item.place.clone())
+        };
+        let run = limit_of(self.file);
+        for (named, agent) in named.iter().zip(agents) {
+            let Target::Model(model) = &agent.target else { continue };
+            let limit = limit_of(named.fields).or_else(|| run.clone());
+            let Some(limit) = limit.filter(|_| model.price.is_none() && !is_unset(model)) else {
+                continue;
+            };
+            let message = format!("cost_usd cannot be kept: the price of {model} is not known");
+            let help = format!("give it in the config, under [prices.\"{model}\"]");
+            self.told.push(Diagnostic::error("unknown_price", message).at(&limit).help(help));
+        }
+    }
+}
+
+/// The keys that say what answers for an agent.
+const BACK_ENDS: [&str; 7] = ["model", "script", "demo", "acp", "cli", "a2a", "team"];
+
+/// What stands for a model that is not known; a file with such an agent can be checked, not run.
+fn unset() -> Target {
+    let (provider, model) = ("".into(), "".into());
+    Target::Model(Model { provider, model, max_output_tokens: None, price: None })
+}
+
+/// Whether a model stands for one that is not known, as in a team that can only be checked.
+pub fn is_unset(model: &Model) -> bool {
+    model.provider.is_empty()
+}

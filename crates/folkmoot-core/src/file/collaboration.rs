@@ -1,0 +1,93 @@
+//! What `collaboration` may hold: the parameters of the strategies (strategies.md §1.2), and the
+//! keys of shapes that are yet to come.
+
+use crate::file::shape::{Field, List, NAMES, Record, SOME, Shape, Zero};
+
+/// `collaboration`.
+pub static COLLABORATION: Record = Record {
+    name: "collaboration",
+    noun: "parameter",
+    doc: "How the team works together.",
+    groups: &[PARAMETERS, LATER],
+};
+
+/// The names of the strategies.
+pub const STRATEGIES: &[&str] =
+    &["broadcast", "sequential", "debate", "supervisor", "consensus", "relay", "auto"];
+
+/// The parameters of the strategies. Which belong to which: `check::strategies`.
+pub const PARAMETERS: &[Field] = &[
+    Field::new("strategy", Shape::Suggested(STRATEGIES), "The strategy, in any case.")
+        .default("auto")
+        .flag("--strategy"),
+    Field::new("agents", PARTICIPANTS, "Who takes part.").default("all agents"),
+    Field::new("rounds", Shape::Whole { min: 1, max: 100 }, "How often everybody speaks.")
+        .default("broadcast 1, debate 3, relay 2")
+        .flag("--rounds"),
+    Field::new("order", NAMES, "Who speaks after whom; subsets and repeats are allowed.")
+        .default("the participants in registration order, also for []")
+        .flag("--order"),
+    Field::new("judge", Shape::Text, "Who concludes.")
+        .default("the agent named judge, else the first participant")
+        .flag("--judge"),
+    Field::new("supervisor", Shape::Text, "Who plans and reports.")
+        .default("the agent named supervisor, else the first participant")
+        .flag("--supervisor"),
+    Field::new("workers", NAMES, "Who does the tasks.")
+        .default("the participants but the supervisor")
+        .flag("--workers"),
+    Field::new(
+        "timeout",
+        Shape::Time(Zero::Refused),
+        "The clock of one parallel phase, one single step, one task.",
+    )
+    .default("600 s")
+    .flag("--timeout"),
+    Field::new("call_timeout", Shape::Time(Zero::Refused), "The clock of one call.")
+        .default("none"),
+    Field::new("self_votes", Shape::Flag, "Whether a vote for oneself is valid.").default("true"),
+    Field::new("convergence", Shape::Word(&["exact", "normalized"]), "When two drafts are equal.")
+        .default("exact"),
+    Field::new("replan", Shape::Flag, "Whether a defective plan is asked for once more.")
+        .default("true"),
+    Field::new("strict", Shape::Flag, "Whether a defect that is left in a plan ends the run.")
+        .default("false"),
+    Field::new("max_tasks", Shape::Whole { min: 1, max: 1000 }, "The most tasks that run.")
+        .default("32"),
+    Field::new("auto", Shape::Word(&["seed", "adaptive"]), "The rule by which auto chooses.")
+        .default("seed"),
+];
+
+const PARTICIPANTS: Shape = Shape::List(List { of: &Shape::Text, what: "names", ..SOME });
+
+/// The keys of graphs, patterns and programs.
+const LATER: &[Field] = &[
+    Field::new("topology", Shape::Later, "The shape of a graph."),
+    Field::new("flow", Shape::Later, "The edges of a graph."),
+    Field::new("stages", Shape::Later, "Graphs one after another."),
+    Field::new("max_iterations", Shape::Later, "The cap of a graph's loops."),
+    Field::new("termination", Shape::Later, "When a graph ends."),
+    Field::new("routing", Shape::Later, "Who routes along a graph."),
+    Field::new("judge_error", Shape::Later, "What a failing judge of a graph means."),
+    Field::new("on_failure", Shape::Later, "What a failing step of a graph means."),
+    Field::new("nodes", Shape::Later, "How the agents of a graph join."),
+    Field::new("result", Shape::Later, "Whose reply a graph delivers."),
+    Field::new("findings", Shape::Later, "How findings of a graph converge."),
+    Field::new("pattern", Shape::Later, "A ready-made pattern of roles."),
+    Field::new("providers", Shape::Later, "The targets of a pattern's roles."),
+    Field::new("max_rounds", Shape::Later, "The most turns of a pattern."),
+    Field::new("signals", Shape::Later, "How a pattern's verdicts are read."),
+    Field::new("program", Shape::Later, "A ready-made or external program.").flag("--program"),
+    Field::new("path", Shape::Later, "The path of the role team."),
+    Field::new("complexity", Shape::Later, "The complexity of the role team's task."),
+    Field::new("complexity_threshold", Shape::Later, "From where on a task is complex."),
+    Field::new("intents", Shape::Later, "What the role team's task intends."),
+    Field::new("past_steps", Shape::Later, "Steps taken before the role team's task."),
+    Field::new("single_agent_budget", Shape::Later, "The tokens one agent would have."),
+    Field::new("multiplier", Shape::Later, "How much more the role team has."),
+    Field::new("economy_model", Shape::Later, "The model when the budget runs low."),
+    Field::new("max_posts", Shape::Later, "The most posts of a round table."),
+    Field::new("max_turns", Shape::Later, "The most turns of each agent at a round table."),
+    Field::new("scribe", Shape::Later, "Who sums up a round table."),
+    Field::new("board", Shape::Later, "The board of a round table."),
+];

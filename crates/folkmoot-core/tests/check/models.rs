@@ -1,0 +1,139 @@
+//! What answers for an agent.
+
+use expect_test::expect;
+use folkmoot_core::{
+    money::Money,
+    team::{Agent, Target},
+};
+
+use crate::Case;
+
+fn one(agent: &str) -> Agent {
+    let file = format!("agents: [{{ name: a, {agent} }}]\n");
+    Case::new(&file).spec().team.agents.remove(0)
+}
+
+fn model(agent: &Agent) -> String {
+    match &agent.target {
+        Target::Model(model) => model.to_string(),
+        Target::Script(_) | Target::Demo => panic!("{} has no model", agent.name),
+    }
+}
+
+#[test]
+fn models_are_named_directly_or_by_alias() {
+    assert_eq!(model(&one("model: openai/gpt")), "openai/gpt");
+    assert_eq!(model(&one("model: openai/org/gpt")), "openai/org/gpt", "the first slash divides");
+    assert_eq!(model(&one("model: fast")), "openai/mini");
+    assert_eq!(one("model: demo/anything").target, Target::Demo);
+    assert_eq!(one("demo: true, retries: 3").retries, 3);
+}
+
+#[test]
+fn of_a_chain_the_first_target_answers_until_there_is_failover() {
+    let case = Case::new("agents: [{ name: a, model: best }]\n");
+    assert_eq!(model(&case.spec().team.agents[0]), "anthropic/sonnet");
+    case.tells(&expect![[r#"
+        1:28 agents[0].model warning[failover_later] only the first target of "claude" is used: failover is not supported yet
+    "#]]);
+}
+
+#[test]
+fn names_of_nothing_are_refused_with_the_near_miss() {
+    Case::new(
+        "\
+agents:
+  - { name: a, model: fats }
+  - { name: b, model: gpt-9000 }
+  - { name: c, model: opnai/gpt }
+  - { name: d, model: acme/gpt }
+  - { name: e, model: openai/ }
+  - { name: f, model: ring }
+  - { name: g, model: stale }
+  - { name: h, model: '' }
+",
+    )
+    .tells(&expect![[r#"
+        2:23 agents[0].model error[unknown_model] unknown model "fats" | help: did you mean "fast"?
+        3:23 agents[1].model error[unknown_model] unknown model "gpt-9000" | help: write provider/model, or an alias of the config
+        4:23 agents[2].model error[unknown_provider] unknown provider "opnai" in "opnai/gpt" | help: did you mean "openai"?
+        5:23 agents[3].model error[unknown_provider] unknown provider "acme" in "acme/gpt" | help: known: anthropic, openai, demo
+        6:23 agents[4].model error[unknown_model] "openai/" names a provider but no model
+        7:23 agents[5].model error[alias_cycle] the alias "ring" leads to itself: ring -> round -> ring
+        8:23 agents[6].model error[unknown_provider] unknown provider "gone" in "gone/model", which the alias "stale" stands for | help: known: anthropic, openai, demo
+        9:23 agents[7].model error[unknown_model] unknown model "" | help: write provider/model, or an alias of the config
+    "#]]);
+}
+
+#[test]
+fn an_agent_without_a_back_end_has_the_teams_model_or_the_machines() {
+    let mut case = Case::new("agents: [{ name: a }, { name: b, model: openai/gpt }]\n");
+    case.catalog.default_model = Some("fast".into());
+    let spec = case.spec();
+    assert_eq!(
+        spec.team.agents.iter().map(model).collect::<Vec<_>>(),
+        ["openai/mini", "openai/gpt"]
+    );
+    case.catalog.default_model = Some("gone".into());
+    case.tells(&expect![[r#"
+        - default_model error[unknown_model] unknown model "gone" | help: write provider/model, or an alias of the config
+    "#]]);
+    let mut case = Case::new("model: anthropic/opus\nagents: [{ name: a }]\n");
+    case.catalog.default_model = Some("gone".into());
+    assert_eq!(model(&case.spec().team.agents[0]), "anthropic/opus");
+}
+
+#[test]
+fn without_any_model_a_team_can_be_checked_and_not_run() {
+    let mut case = Case::new("agents: [{ name: a }, { name: b }]\n");
+    case.tells(&expect![[r#"
+        1:10 agents[0] error[no_model] agent "a" has no model | help: give it or the team a model, or set default_model in the config
+        1:23 agents[1] error[no_model] agent "b" has no model | help: give it or the team a model, or set default_model in the config
+    "#]]);
+    case.task = None;
+    case.tells(&expect![[r#"
+        1:10 agents[0] warning[no_model] agent "a" has no model | help: give it or the team a model, or set default_model in the config
+        1:23 agents[1] warning[no_model] agent "b" has no model | help: give it or the team a model, or set default_model in the config
+    "#]]);
+    assert!(case.check().bounds.is_some());
+}
+
+#[test]
+fn a_wrong_team_model_is_told_once() {
+    Case::new("model: gone\nagents: [{ name: a }, { name: b }]\n").tells(&expect![[r#"
+        1:8 model error[unknown_model] unknown model "gone" | help: write provider/model, or an alias of the config
+    "#]]);
+    Case::new("model: [gone]\nagents: [{ name: a }]\n").tells(&expect![[r#"
+        1:8 model error[bad_value] model must be a text; got a list
+    "#]]);
+}
+
+#[test]
+fn one_thing_answers_for_an_agent() {
+    Case::new(
+        "agents:\n  - name: a\n    model: fast\n    demo: true\n  - name: b\n    script: {}\n    demo: true\n",
+    )
+    .tells(&expect![[r#"
+        4:5 agents[0].demo error[two_back_ends] agent "a" has two back-ends, model and demo; give one | 3:5 the other one
+        7:5 agents[1].demo error[two_back_ends] agent "b" has two back-ends, script and demo; give one | 6:5 the other one
+    "#]]);
+    assert_eq!(model(&one("demo: false, model: fast")), "openai/mini");
+    let Target::Script(script) = one("script: {}, model: no/such").target else {
+        panic!("a script")
+    };
+    assert_eq!(script.label.as_deref(), Some("no/such"), "beside a script it is only a label");
+}
+
+#[test]
+fn a_limit_of_money_needs_prices() {
+    Case::new(
+        "agents:\n  - { name: a, model: openai/gpt }\n  - { name: b, model: fast }\n  - { name: c, demo: true }\n  - { name: d, model: anthropic/opus, limits: { cost_usd: 1 } }\nlimits: { cost_usd: 2.5 }\n",
+    )
+    .tells(&expect![[r#"
+        5:59 agents[3].limits.cost_usd error[unknown_price] cost_usd cannot be kept: the price of anthropic/opus is not known | help: give it in the config, under [prices."anthropic/opus"]
+        6:21 limits.cost_usd error[unknown_price] cost_usd cannot be kept: the price of openai/mini is not known | help: give it in the config, under [prices."openai/mini"]
+    "#]]);
+    let spec =
+        Case::new("agents: [{ name: a, model: openai/gpt }]\nlimits: { cost_usd: 2.5 }\n").spec();
+    assert_eq!(spec.limits.cost.map(Money::usd), Some(2.5));
+}
