@@ -436,8 +436,8 @@ impl Run {
 
     /// The wall clock at `at`, in microseconds since 1970.
     pub fn wall_at(&self, at: Time) -> u64 {
-        let base = self.walls.iter().rev().find(|(since, _)| *since <= at);
-        base.map_or(0, |(since, wall)| wall + at.since(*since).0)
+        let base = self.walls.iter().rev().find(|(since, _)| *since <= at).or(self.walls.first());
+        base.map_or(0, |(since, wall)| (wall + at.0).saturating_sub(since.0))
     }
 
     /// How the run ended, if it has.

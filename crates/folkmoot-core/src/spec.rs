@@ -1,10 +1,11 @@
 //! What a run depends on.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    file::overrides::Override,
     limits::Limits,
     programs::{Adaptive, Broadcast, Consensus, Debate, Relay, Sequential, Supervise},
     scope::Program,
@@ -29,6 +30,38 @@ pub struct Spec {
     /// What the checks warned of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
+    /// What it was made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<Recipe>,
+}
+
+/// What a spec was made from, so that it can be made again with something changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recipe {
+    /// The team.
+    pub team: TeamSource,
+    /// What the team is called if it does not say.
+    pub name: Arc<str>,
+    /// What won over it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<Override>,
+    /// The files it named, as they were then.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
+}
+
+/// Where a team came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TeamSource {
+    /// A team file, its text.
+    File(Arc<str>),
+    /// Names of agents with the default model.
+    Names(Vec<String>),
+    /// Names of offline agents.
+    DemoNames(Vec<String>),
+    /// The built-in offline team.
+    Demo,
 }
 
 impl Spec {

@@ -64,6 +64,7 @@ pub(crate) fn spec(agents: Vec<Agent>, collaboration: Collaboration) -> Spec {
         auto: None,
         limits: Limits::default(),
         warnings: Vec::new(),
+        recipe: None,
     }
 }
 

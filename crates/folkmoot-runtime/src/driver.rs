@@ -174,6 +174,7 @@ impl Driver {
         interrupt: &CancellationToken,
     ) -> Result<(), EngineError> {
         let first = std::mem::take(&mut self.first);
+        self.clock.since = Instant::now();
         self.step(first, Vec::new(), observer).await?;
         let mut renewal = tokio::time::interval(CLAIM / 3);
         while self.run.ending().is_none() {

@@ -65,6 +65,7 @@ fn spec(
         auto: None,
         limits: Limits::default(),
         warnings: Vec::new(),
+        recipe: None,
     })
 }
 

@@ -245,12 +245,9 @@ impl<'a> Filling<'a> {
 
     /// Warns of parameters that mean something to other strategies only.
     pub(super) fn warn_ignored(&mut self, auto: bool) {
-        const COMMON: [&str; 4] = ["strategy", "agents", "timeout", "call_timeout"];
         let strategy = self.strategy;
-        let means = |name| {
-            COMMON.contains(&name) || strategy.parameters().contains(&name) || auto && name == AUTO
-        };
-        for name in self.given.names().filter(|name| !means(*name)) {
+        let means = |name: &str| strategy.knows(name) || auto && name == AUTO;
+        for name in self.given.names().filter(|name| !means(name)) {
             let message = format!("{name} has no effect in {}", strategy.name());
             let warning = Diagnostic::warning("ignored_parameter", message);
             self.told.push(warning.at(self.given.key(name)));

@@ -9,9 +9,13 @@ mod names;
 mod strategies;
 mod team;
 
-use std::collections::BTreeSet;
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 pub use bounds::{Bounds, Range};
+pub use strategies::parameters;
 pub use team::{Environment, Workplace, is_unset};
 
 use crate::{
@@ -27,7 +31,7 @@ use crate::{
         source,
         team::TEAM,
     },
-    spec::Spec,
+    spec::{Recipe, Spec, TeamSource, Warning},
     team::Team,
 };
 
@@ -61,6 +65,29 @@ pub enum Source<'a> {
     DemoNames(&'a [String]),
     /// The built-in offline team.
     Demo,
+}
+
+impl Input<'_> {
+    /// What it takes to check the same again, without the files that are read.
+    fn recipe(&self) -> Recipe {
+        Recipe {
+            team: self.source.stored(),
+            name: self.name.into(),
+            overrides: self.overrides.to_vec(),
+            files: BTreeMap::new(),
+        }
+    }
+}
+
+impl Source<'_> {
+    fn stored(&self) -> TeamSource {
+        match self {
+            Source::File(bytes) => TeamSource::File(String::from_utf8_lossy(bytes).into()),
+            Source::Names(names) => TeamSource::Names(names.to_vec()),
+            Source::DemoNames(names) => TeamSource::DemoNames(names.to_vec()),
+            Source::Demo => TeamSource::Demo,
+        }
+    }
 }
 
 /// What came of a check.
@@ -112,6 +139,20 @@ agents:
 
 /// Checks what a run is to be made of; finds everything at once, and asks no model.
 pub fn check(input: &Input<'_>) -> Checked {
+    let files = RefCell::new(BTreeMap::new());
+    let read = |name: &str| {
+        let text = (input.read)(name)?;
+        files.borrow_mut().insert(name.to_owned(), text.clone());
+        Ok(text)
+    };
+    let mut checked = check_reading(&Input { read: &read, ..*input });
+    if let Some(recipe) = checked.spec.as_mut().and_then(|spec| spec.recipe.as_mut()) {
+        recipe.files = files.into_inner();
+    }
+    checked
+}
+
+fn check_reading(input: &Input<'_>) -> Checked {
     let (text, document) = document(input.source);
     let Document { root, diagnostics: mut told, damaged } = document;
     let (root, unknown) = overrides::apply(root, input.overrides);
@@ -134,10 +175,20 @@ pub fn check(input: &Input<'_>) -> Checked {
     }
     checked.diagnostics = ordered(told);
     checked.spec = checked.spec.take().filter(|_| checked.is_valid());
+    let warnings = checked.warnings();
+    if let Some(spec) = &mut checked.spec {
+        spec.warnings = warnings;
+    }
     checked
 }
 
 impl Checked {
+    fn warnings(&self) -> Vec<Warning> {
+        let warning =
+            |it: &Diagnostic| Warning { code: it.code.into(), message: it.message.as_str().into() };
+        self.of(Severity::Warning).map(warning).collect()
+    }
+
     /// Checks how the team works, now that its members are known.
     fn work(&mut self, file: &Fields, input: &Input<'_>, told: &mut Vec<Diagnostic>) {
         let prompt = team::prompt(file, input, told).filter(|prompt| !prompt.trim().is_empty());
@@ -164,6 +215,8 @@ impl Checked {
             collaboration,
             auto,
             limits: team::limits(file),
+            warnings: Vec::new(),
+            recipe: self.workplace.sets_nothing().then(|| input.recipe()),
         });
     }
 }

@@ -3,7 +3,11 @@
 use crate::{
     check::{filling::Filling, listing::Listing},
     diagnostic::{Diagnostic, quoted},
-    file::{collaboration::STRATEGIES, item::Fields},
+    file::{
+        collaboration::{PARAMETERS, STRATEGIES},
+        item::Fields,
+        shape::Field,
+    },
     names,
     spec::{Choice, Collaboration},
     team::Team,
@@ -11,6 +15,13 @@ use crate::{
 
 /// A strategy with everything filled in, and why `auto` chose it, if it did.
 pub(super) type Resolved = (Collaboration, Option<Choice>);
+
+/// The parameters that mean something to a strategy, in the order of their table; for `auto` all.
+pub fn parameters(strategy: &str) -> Vec<&'static Field> {
+    let strategy = Strategy::named(strategy);
+    let is_its = |field: &&Field| strategy.is_none_or(|it| it.knows(field.name));
+    PARAMETERS.iter().filter(is_its).collect()
+}
 
 /// Fills in the strategy that `given` asks for; tells everything that keeps it from running.
 pub(super) fn resolve(given: &Fields, team: &Team, told: &mut Vec<Diagnostic>) -> Option<Resolved> {
@@ -82,8 +93,13 @@ impl Strategy {
         }
     }
 
-    /// The parameters that mean something to it, besides those that all strategies have.
-    pub(super) fn parameters(self) -> &'static [&'static str] {
+    /// Whether a parameter means something to it.
+    pub(super) fn knows(self, parameter: &str) -> bool {
+        const ALL_KNOW: [&str; 4] = ["strategy", "agents", "timeout", "call_timeout"];
+        ALL_KNOW.contains(&parameter) || self.own_parameters().contains(&parameter)
+    }
+
+    fn own_parameters(self) -> &'static [&'static str] {
         match self {
             Strategy::Broadcast => &["rounds"],
             Strategy::Sequential => &["order"],

@@ -34,6 +34,14 @@ pub struct Workplace {
     pub environments: BTreeMap<AgentId, Environment>,
 }
 
+impl Workplace {
+    /// Whether no variable is given a value. Values may be secrets, and the log holds names only, so a
+    /// file that sets one is not kept with a run.
+    pub(super) fn sets_nothing(&self) -> bool {
+        self.environments.values().all(|environment| environment.set.is_empty())
+    }
+}
+
 /// The environment of an agent's processes (agents.md §4). Values may be secrets, so they are not
 /// shown.
 #[derive(Clone, Default, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! What flags and callers say in place of the file.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
@@ -13,16 +14,18 @@ use crate::{
 };
 
 /// One value that wins over the file's.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Override {
-    /// The flag, `--rounds`, or the key, `rounds`; errors name it as it stands here.
+    /// The flag, `--rounds`, the key, `rounds`, or the path to it, `agents.coder.model`; errors name
+    /// it as it stands here.
     pub name: String,
     /// The value.
     pub value: Given,
 }
 
 /// A value from outside the file.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Given {
     /// As it stands on a command line; lists are separated by commas.
     Text(String),
@@ -34,10 +37,12 @@ pub enum Given {
 pub fn apply(root: Node, overrides: &[Override]) -> (Node, Vec<Diagnostic>) {
     let mut told = Vec::new();
     let root = overrides.iter().fold(root, |root, given| {
-        let path = path_of(&given.name);
-        told.extend(path.is_none().then(|| unknown(&given.name)));
-        match path.zip(given.node()) {
-            Some((path, node)) => graft(root, &path, node),
+        let Some(path) = path_of(&given.name, &root) else {
+            told.push(unknown(&given.name));
+            return root;
+        };
+        match given.node() {
+            Some(node) => graft(root, &path, node),
             None => root,
         }
     });
@@ -68,9 +73,36 @@ fn overridable() -> impl Iterator<Item = (Vec<&'static str>, &'static Field)> {
     inner.chain(TEAM.fields().map(|field| (vec![field.name], field)))
 }
 
-fn path_of(name: &str) -> Option<Vec<&'static str>> {
+/// The keys that lead to what `name` means in the document.
+fn path_of(name: &str, root: &Node) -> Option<Vec<String>> {
     let meant = |field: &Field| field.flag == Some(name) || field.name == name;
-    overridable().find(|(_, field)| meant(field)).map(|(path, _)| path)
+    let known = overridable().find(|(_, field)| meant(field)).map(|(path, _)| path);
+    match known {
+        Some(path) => Some(path.into_iter().map(str::to_owned).collect()),
+        None => written_out(name, root),
+    }
+}
+
+/// A path as it is written out, `agents.coder.model`: an agent by its name or id, all else by key.
+fn written_out(path: &str, root: &Node) -> Option<Vec<String>> {
+    let (first, rest) = path.split_once('.')?;
+    let field = TEAM.fields().find(|field| field.spellings().any(|it| it == first))?;
+    let Some((agent, key)) = rest.rsplit_once('.').filter(|_| field.name == "agents") else {
+        return Some([first].into_iter().chain(rest.split('.')).map(str::to_owned).collect());
+    };
+    let Tree::Map(entries) = &root.value else { return None };
+    let agents = entries.iter().find(|entry| field.spellings().any(|it| it == &*entry.key))?;
+    let Tree::List(items) = &agents.value.value else { return None };
+    let at = items.iter().position(|item| is_called(item, agent))?;
+    Some(vec![agents.key.to_string(), at.to_string(), key.to_owned()])
+}
+
+fn is_called(agent: &Node, name: &str) -> bool {
+    let Tree::Map(entries) = &agent.value else { return false };
+    entries.iter().filter(|entry| &*entry.key == "name").any(|entry| {
+        let Tree::Scalar(scalar) = &entry.value.value else { return false };
+        &*scalar.text == name || names::slug(&scalar.text) == name
+    })
 }
 
 fn unknown(name: &str) -> Diagnostic {
@@ -80,19 +112,32 @@ fn unknown(name: &str) -> Diagnostic {
         .help(names::suggestion(name, known))
 }
 
-/// Puts `node` at `path`, making maps on the way where there are none.
-fn graft(root: Node, path: &[&str], node: Node) -> Node {
+/// Puts `node` at `path`, making maps on the way where there are none; a number counts list items.
+fn graft(root: Node, path: &[String], node: Node) -> Node {
     let [key, rest @ ..] = path else { return node };
-    let Tree::Map(entries) = &root.value else { return root };
+    match &root.value {
+        Tree::Map(entries) => graft_into_map(&root.origin, entries, key, rest, node),
+        Tree::List(items) => {
+            let items = items.iter().enumerate().map(|(at, item)| {
+                let is_meant = key.parse() == Ok(at);
+                if is_meant { graft(item.clone(), rest, node.clone()) } else { item.clone() }
+            });
+            Node::list(root.origin.clone(), items)
+        }
+        Tree::Scalar(_) => root,
+    }
+}
+
+fn graft_into_map(of: &Origin, entries: &[Entry], key: &str, rest: &[String], node: Node) -> Node {
     let (mut kept, replaced): (Vec<_>, Vec<_>) =
-        entries.iter().cloned().partition(|entry| &*entry.key != *key);
+        entries.iter().cloned().partition(|entry| &*entry.key != key);
     let origin = node.origin.clone();
     let map = replaced.into_iter().find(|old| !rest.is_empty() && !old.value.is_null());
     let entry = map.unwrap_or_else(|| Entry {
-        key: (*key).into(),
+        key: key.into(),
         origin: origin.clone(),
         value: Node::map(origin, []),
     });
     kept.push(Entry { value: graft(entry.value, rest, node), ..entry });
-    Node::map(root.origin, kept)
+    Node::map(of.clone(), kept)
 }

@@ -45,7 +45,7 @@ fn supervise_or_solo(supervise: &Supervise, cx: &Scope) -> Step<Ending> {
         Planned::Agreed(planning) => planning,
         Planned::Over(ending) => return Ok(ending),
     };
-    if planning.plan.is_independent() {
+    if planning.plan.has_independent_tasks() {
         chose(cx, "supervisor", "the plan has parts that do not depend on each other");
         return supervise.carry_out(cx, &planning);
     }
@@ -57,9 +57,9 @@ fn supervise_or_solo(supervise: &Supervise, cx: &Scope) -> Step<Ending> {
 fn solo(supervise: &Supervise, cx: &Scope) -> Step<Ending> {
     let workers: Vec<&Agent> =
         supervise.workers.iter().map(|worker| cx.spec().team.agent(worker)).collect();
-    let worker = plan::route(&cx.spec().task, &workers);
+    let (worker, _) = plan::route(&cx.spec().task, &workers);
     let place = supervise.clocks.phase(cx).at("solo");
-    let reply = place.ask(worker.id.as_str(), &worker.id, Prompt::task())?;
+    let reply = place.ask(worker.as_str(), &worker, Prompt::task())?;
     let replies = [reply];
     // What was planned is not part of what came of it.
     cx.tell(|account| account.rounds.clear());

@@ -10,7 +10,7 @@ use crate::{
     call::{Fault, Prompt, Reply},
     event::{Ending, Text},
     key::Key,
-    plan::{Plan, Task},
+    plan::{self, Format, Plan, Task},
     scope::{Node, Program, Scope, Step, complete},
     team::{Agent, AgentId},
     text,
@@ -70,7 +70,8 @@ pub(super) struct Planning {
 
 impl Planning {
     fn info(&self) -> Value {
-        json!({ "format": self.plan.format, "notes": self.notes, "replanned": self.replanned })
+        let format = self.plan.format.to_string();
+        json!({ "format": format, "notes": self.notes, "replanned": self.replanned })
     }
 }
 
@@ -150,7 +151,8 @@ impl Supervise {
         }
         let plan = self.read(cx, &first);
         let planning = self.better(cx, first, plan)?;
-        let is_bad = planning.plan.structural_defects() > 0 || planning.plan.is_fallback();
+        let is_bad =
+            planning.plan.structural_defects() > 0 || planning.plan.format == Format::Fallback;
         if self.strict && is_bad {
             self.record_plan(cx, &planning.source, Some(planning.info()));
             return Ok(Planned::Over(Ending::failed("bad_plan", Vec::new())));
@@ -162,7 +164,7 @@ impl Supervise {
     fn read(&self, cx: &Scope, reply: &Reply) -> Plan {
         let workers: Vec<&Agent> =
             self.workers.iter().map(|worker| cx.spec().team.agent(worker)).collect();
-        Plan::of(&reply.outcome, &cx.spec().task, &workers, self.max_tasks as usize)
+        plan::repair(&reply.outcome, &cx.spec().task, &workers, self.max_tasks)
     }
 
     /// The better of the first plan and, if that has structural defects, a second one.
@@ -189,7 +191,7 @@ impl Supervise {
 
     fn compared(&self, cx: &Scope, first: Planning, second: Reply) -> Planning {
         let plan = self.read(cx, &second);
-        if !plan.is_json() || !plan.is_sounder_than(&first.plan) {
+        if !plan.improves_on(&first.plan) {
             return noting(Planning { latest: second, ..first }, "re-plan did not help");
         }
         let before = first.notes.iter().map(|note| format!("first plan: {note}"));
@@ -383,10 +385,13 @@ fn report_prompt(cx: &Scope, planning: &Planning, works: &[(&Task, &Work)]) -> P
     ))
 }
 
+/// How much of an error the report's prompt shows, in characters.
+const ERROR: usize = 200;
+
 fn report_line(cx: &Scope, task: &Task, work: &Work) -> String {
     let line = format!("{}: {} ({})", task.id, work.status.name(), cx.name(&task.agent));
     match &work.error {
-        Some(error) => format!("{line}: {}", text::shorten(error, 200)),
+        Some(error) => format!("{line}: {}", text::shorten(error, ERROR)),
         None => line,
     }
 }
@@ -426,6 +431,6 @@ fn record_task(cx: &Scope, place: &Scope, task: &Task, work: Option<&Work>) -> V
     let took = reply.map(|reply| cx.took(&reply.key).as_millis_f64());
     record["duration_ms"] = took.unwrap_or_default().into();
     record["depends_on"] = json!(task.depends_on);
-    record["routed_by"] = json!(task.routed_by);
+    record["routed_by"] = task.routed_by.to_string().into();
     record
 }

@@ -1,0 +1,78 @@
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::Result;
+use clap::Args;
+use folkmoot_core::view::Outcome;
+use serde_json::{Value, json};
+
+use super::{drive::drive_quietly, targets};
+use crate::{
+    exit::Exit,
+    terminal::{self, stdout},
+    world::Global,
+};
+
+/// Gives one task to many agents or models at once; nobody sees anybody.
+#[derive(Debug, Args)]
+pub(crate) struct Broadcast {
+    /// Agents of --team, or provider/model, or aliases
+    #[arg(value_delimiter = ',', required = true)]
+    targets: Vec<String>,
+    /// The task
+    prompt: String,
+    /// The team file whose agents are meant
+    #[arg(long, value_name = "FILE")]
+    team: Option<PathBuf>,
+    /// The most time a call may take: seconds, `30m`, or `none`
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    timeout: Option<String>,
+}
+
+impl Broadcast {
+    pub(crate) async fn run(self, global: &Global) -> Result<Exit> {
+        let team = targets::check(&self.targets, self.team, &self.prompt, self.timeout)?;
+        let spec = match team.spec(global) {
+            Ok(spec) => spec,
+            Err(exit) => return Ok(exit),
+        };
+        let driver = global.engine()?.start(Arc::new(spec)).await?;
+        let outcome = drive_quietly(driver, global).await?;
+        if global.wants_json() {
+            stdout::json(&record(&outcome, &self.targets));
+        } else {
+            terminal::result::tell(&outcome, global.output());
+        }
+        Ok(outcome.status.into())
+    }
+}
+
+/// The record of collaborate.md §4: the results in the order of the targets.
+fn record(outcome: &Outcome, targets: &[String]) -> Value {
+    let none = Value::Null;
+    let responses = outcome.rounds.first().map_or(&none, |round| &round["responses"]);
+    let responses = responses.as_object().into_iter().flatten();
+    let results: Vec<Value> = targets
+        .iter()
+        .zip(responses)
+        .map(|(target, (agent, response))| {
+            let usage = outcome.meta.usage.agents.get(agent).copied().unwrap_or_default();
+            match response.get("error") {
+                Some(error) => {
+                    json!({ "target": target, "status": "error", "error": error, "usage": usage })
+                }
+                None => {
+                    json!({ "target": target, "status": "success", "output": response, "usage": usage })
+                }
+            }
+        })
+        .collect();
+    let success = results.iter().filter(|result| result["status"] == "success").count();
+    let (total, error) = (results.len(), results.len() - success);
+    json!({
+        "run_id": outcome.run_id,
+        "state": targets::state(outcome.status),
+        "results": results,
+        "summary": { "total": total, "success": success, "error": error },
+        "comparison": null,
+    })
+}

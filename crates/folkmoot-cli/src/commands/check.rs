@@ -1,0 +1,80 @@
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use folkmoot_core::{
+    check::Bounds,
+    diagnostic::Severity,
+    team::{Agent, Target},
+};
+use serde_json::{Value, json};
+
+use super::team::{Origin, Team};
+use crate::{exit::Exit, terminal::stdout, world::Global};
+
+/// Checks a team file: errors, warnings, and what a run takes. No model is called.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The team file
+    team: PathBuf,
+}
+
+impl Check {
+    pub(crate) fn run(self, global: &Global) -> Result<Exit> {
+        let team = Team::check(&Origin::File(self.team), None, &[])?;
+        if global.wants_json() {
+            stdout::json(&findings(&team));
+        } else {
+            team.tell_people();
+            if let Some(bounds) = team.checked.bounds {
+                stdout::line(&in_words(&bounds));
+            }
+        }
+        Ok(if team.checked.is_valid() { Exit::DONE } else { Exit::USAGE })
+    }
+}
+
+fn findings(team: &Team) -> Value {
+    let agents: Vec<Value> = team.checked.team.agents.iter().map(agent).collect();
+    json!({
+        "valid": team.checked.is_valid(),
+        "errors": team.findings(Severity::Error),
+        "warnings": team.findings(Severity::Warning),
+        "hints": team.findings(Severity::Hint),
+        "bounds": team.checked.bounds,
+        "agents": agents,
+    })
+}
+
+/// An agent as programs read it.
+pub(super) fn agent(agent: &Agent) -> Value {
+    json!({
+        "name": agent.name,
+        "id": agent.id,
+        "role": null,
+        "description": agent.description,
+        "capabilities": agent.capabilities,
+        "model": label(&agent.target),
+        "grants": agent.grants,
+        "sandbox": "read-only",
+        "max_steps": agent.max_steps,
+        "retries": agent.retries,
+    })
+}
+
+/// What answers for an agent, in a word.
+pub(super) fn label(target: &Target) -> Option<String> {
+    match target {
+        Target::Model(model) => Some(model.to_string()),
+        Target::Script(script) => script.label.as_ref().map(ToString::to_string),
+        Target::Demo => Some("demo".to_owned()),
+    }
+}
+
+fn in_words(bounds: &Bounds) -> String {
+    let calls = match (bounds.calls.min, bounds.calls.max) {
+        (least, most) if least == most => format!("{most} calls"),
+        (least, most) => format!("{least} to {most} calls"),
+    };
+    format!("sound: a run takes {calls}, of which {} one after the other", bounds.critical_path)
+}

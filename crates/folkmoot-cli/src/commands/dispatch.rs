@@ -1,0 +1,63 @@
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::Result;
+use clap::Args;
+use folkmoot_core::view::{Failure, Outcome};
+use serde_json::{Value, json};
+
+use super::{drive::drive_quietly, targets};
+use crate::{
+    exit::Exit,
+    terminal::{self, stdout},
+    world::Global,
+};
+
+/// Gives one task to one agent of a team file, or to a model.
+#[derive(Debug, Args)]
+pub(crate) struct Dispatch {
+    /// An agent of --team, or provider/model, or an alias
+    target: String,
+    /// The task
+    prompt: String,
+    /// The team file whose agent is meant
+    #[arg(long, value_name = "FILE")]
+    team: Option<PathBuf>,
+    /// The most time the call may take: seconds, `30m`, or `none`
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    timeout: Option<String>,
+}
+
+impl Dispatch {
+    pub(crate) async fn run(self, global: &Global) -> Result<Exit> {
+        let targets = [self.target.clone()];
+        let team = targets::check(&targets, self.team, &self.prompt, self.timeout)?;
+        let spec = match team.spec(global) {
+            Ok(spec) => spec,
+            Err(exit) => return Ok(exit),
+        };
+        let driver = global.engine()?.start(Arc::new(spec)).await?;
+        let outcome = drive_quietly(driver, global).await?;
+        if global.wants_json() {
+            stdout::json(&record(&outcome, &self.target));
+        } else {
+            terminal::result::tell(&outcome, global.output());
+        }
+        Ok(outcome.status.into())
+    }
+}
+
+/// The record of collaborate.md §3.
+fn record(outcome: &Outcome, target: &str) -> Value {
+    let error = outcome.errors.first().map(|Failure { error, .. }| error);
+    let status = if outcome.answer.is_some() { "success" } else { "error" };
+    json!({
+        "run_id": outcome.run_id,
+        "state": targets::state(outcome.status),
+        "status": status,
+        "output": outcome.answer,
+        "error": error,
+        "served_by": target,
+        "attempts": [{ "target": target, "status": status, "error": error, "waited_s": 0 }],
+        "usage": outcome.meta.usage.total,
+    })
+}

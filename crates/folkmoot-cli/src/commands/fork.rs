@@ -1,0 +1,102 @@
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::Result;
+use clap::Args;
+use folkmoot_core::{
+    file::overrides::{Given, Override},
+    key::Key,
+};
+use folkmoot_runtime::engine::{Change, EngineError, Loaded};
+
+use super::{
+    drive::drive,
+    team::{Origin, Team},
+};
+use crate::{
+    exit::{Exit, Refusal},
+    world::Global,
+};
+
+/// Goes on from a recorded run with something changed; only what the change touches is asked.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  folkmoot fork last --set agents.judge.model=openai/gpt-5
+  folkmoot fork last --set collaboration.rounds=3
+  folkmoot fork last --at round-2/alice
+  folkmoot fork last --answer round-1/bob=\"Let us use SQLite.\"")]
+pub(crate) struct Fork {
+    /// The run: its id, the beginning of it, or `last`
+    run: String,
+    /// Takes over what happened up to this event, or before this call
+    #[arg(long, value_name = "SEQ|KEY")]
+    at: Option<String>,
+    /// Changes a value of the team file, for example agents.coder.model=openai/gpt-5
+    #[arg(long, value_name = "PATH=VALUE")]
+    set: Vec<String>,
+    /// Another team file in place of the one the run began with
+    #[arg(long, value_name = "FILE")]
+    team: Option<PathBuf>,
+    /// Puts another answer in place of the one given
+    #[arg(long, value_name = "KEY=TEXT")]
+    answer: Vec<String>,
+}
+
+impl Fork {
+    pub(crate) async fn run(self, global: &Global) -> Result<Exit> {
+        let (engine, id) = global.engine_and_run(&self.run).await?;
+        let origin = engine.load(&id).await?;
+        let spec = match self.spec(&origin)? {
+            None => None,
+            Some(team) => match team.spec(global) {
+                Ok(spec) => Some(Arc::new(spec)),
+                Err(exit) => return Ok(exit),
+            },
+        };
+        let answers = self.answer.iter().map(|answer| {
+            let (key, text) = pair(answer, "--answer", "KEY=TEXT")?;
+            Ok((Key::parse(key), text.into()))
+        });
+        let answers = answers.collect::<Result<_>>()?;
+        let at = self.at.as_deref().map(|at| cut(&origin, at)).transpose()?;
+        let driver = engine.fork(&id, Change { at, spec, answers }).await?;
+        drive(driver, global).await
+    }
+
+    /// The team of the fork, if it is not that of the origin.
+    fn spec(&self, origin: &Loaded) -> Result<Option<Team>> {
+        let changes: Result<Vec<Override>> = self.set.iter().map(|set| change(set)).collect();
+        let changes = changes?;
+        match (&self.team, &origin.spec.recipe) {
+            (Some(file), _) => {
+                Team::check(&Origin::File(file.clone()), Some(&origin.spec.task), &changes)
+            }
+            (None, _) if changes.is_empty() => return Ok(None),
+            (None, Some(recipe)) => Team::check_again(recipe, &origin.spec.task, changes),
+            (None, None) => {
+                let message = format!("run {} was not made from a team file", origin.id);
+                return Err(Refusal::new("no_recipe", message).help("name one with --team").into());
+            }
+        }
+        .map(Some)
+    }
+}
+
+fn change(set: &str) -> Result<Override> {
+    let (name, value) = pair(set, "--set", "PATH=VALUE")?;
+    Ok(Override { name: name.to_owned(), value: Given::Text(value.to_owned()) })
+}
+
+/// The last event to take over: `at` itself, or the one before the call `at` was asked.
+fn cut(origin: &Loaded, at: &str) -> Result<u64> {
+    if let Ok(seq) = at.parse() {
+        return Ok(seq);
+    }
+    let call = origin.run.known().get(at);
+    let no_such_call = || EngineError::NoSuchCall { run: origin.id.clone(), key: at.to_owned() };
+    Ok(call.ok_or_else(no_such_call)?.asked - 1)
+}
+
+fn pair<'a>(given: &'a str, flag: &str, form: &str) -> Result<(&'a str, &'a str)> {
+    let refusal = || Refusal::new("bad_value", format!("{flag} must be {form}; got {given:?}"));
+    Ok(given.split_once('=').ok_or_else(refusal)?)
+}

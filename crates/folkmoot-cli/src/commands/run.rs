@@ -1,0 +1,29 @@
+use std::sync::Arc;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::{drive::drive, team::TeamArgs};
+use crate::{exit::Exit, world::Global};
+
+/// Runs a team on a task.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  folkmoot run --demo \"Which database should we use?\"
+  folkmoot run team.yaml \"Review this design\" --strategy debate --rounds 2
+  folkmoot run --demo --agents 产品,研发,运营 --strategy consensus \"Q3 优先做哪个功能？\"")]
+pub(crate) struct Run {
+    #[command(flatten)]
+    team: TeamArgs,
+}
+
+impl Run {
+    pub(crate) async fn run(self, global: &Global) -> Result<Exit> {
+        let spec = match self.team.check()?.spec(global) {
+            Ok(spec) => spec,
+            Err(exit) => return Ok(exit),
+        };
+        let driver = global.engine()?.start(Arc::new(spec)).await?;
+        drive(driver, global).await
+    }
+}

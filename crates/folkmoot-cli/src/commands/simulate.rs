@@ -1,0 +1,59 @@
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::Result;
+use clap::Args;
+use folkmoot_agents::Rehearsal;
+use folkmoot_core::{
+    sim::Sim,
+    spec::{Spec, Warning},
+    team::Target,
+    view,
+};
+
+use super::team::TeamArgs;
+use crate::{exit::Exit, terminal, world::Global};
+
+/// Rehearses a team against its scripts, in virtual time. No model is called.
+#[derive(Debug, Args)]
+pub(crate) struct Simulate {
+    #[command(flatten)]
+    team: TeamArgs,
+    /// Shuffles what happens at the same instant; the same seed gives the same run
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    seed: u64,
+}
+
+impl Simulate {
+    pub(crate) async fn run(self, global: &Global) -> Result<Exit> {
+        let spec = match self.team.check()?.spec(global) {
+            Ok(spec) => Arc::new(with_stand_ins(spec)),
+            Err(exit) => return Ok(exit),
+        };
+        let sim = Sim::start(spec, self.seed, wall(), &mut Rehearsal).finish(&mut Rehearsal);
+        let id = global.engine()?.keep(&sim.spec, &sim.log).await?;
+        let outcome = view::outcome(id.as_str(), &sim.spec, &sim.run, false);
+        terminal::result::tell(&outcome, global.output());
+        Ok(outcome.status.into())
+    }
+}
+
+/// Warns of the agents for which the offline demo stands in.
+fn with_stand_ins(mut spec: Spec) -> Spec {
+    let models = spec.team.agents.iter().filter(|it| matches!(it.target, Target::Model(_)));
+    let warnings: Vec<Warning> = models
+        .map(|agent| Warning {
+            code: "stand_in".into(),
+            message: format!("\"{}\" has no script: the offline demo stands in", agent.name).into(),
+        })
+        .collect();
+    spec.warnings.extend(warnings);
+    spec
+}
+
+fn wall() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}

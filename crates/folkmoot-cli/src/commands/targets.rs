@@ -1,0 +1,59 @@
+//! Targets named on the command line: agents of a team file, or models.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use folkmoot_core::{
+    file::overrides::{Given, Override},
+    view::Status,
+};
+use serde_json::{Value, json};
+
+use super::team::{Origin, Team};
+
+/// Checks a team of these targets for the task.
+pub(super) fn check(
+    targets: &[String],
+    team: Option<PathBuf>,
+    prompt: &str,
+    timeout: Option<String>,
+) -> Result<Team> {
+    let given = |name: &str, value| Override { name: name.to_owned(), value };
+    let mut overrides = vec![given("--strategy", Given::Text("broadcast".to_owned()))];
+    overrides.push(given("--rounds", Given::Text("1".to_owned())));
+    overrides.extend(timeout.map(|timeout| given("--timeout", Given::Text(timeout))));
+    let origin = match team {
+        Some(file) => {
+            overrides.push(given("agents", Given::Json(json!(targets))));
+            Origin::File(file)
+        }
+        None => Origin::Text(team_of(targets), "targets"),
+    };
+    Team::check(&origin, Some(prompt), &overrides)
+}
+
+/// A team file of models. The same target twice is `a` and `a#2`.
+fn team_of(targets: &[String]) -> String {
+    let agents = targets.iter().enumerate().map(|(at, target)| {
+        let name = target.replace('/', ":");
+        let name = match targets[..at].iter().filter(|earlier| *earlier == target).count() {
+            0 => name,
+            earlier => format!("{name}#{}", earlier + 1),
+        };
+        json!({ "name": name, "model": target })
+    });
+    json!({ "agents": agents.collect::<Vec<Value>>() }).to_string()
+}
+
+/// The state of collaborate.md §9 that a status means.
+pub(super) fn state(status: Status) -> &'static str {
+    match status {
+        Status::Done => "COMPLETE",
+        Status::Cancelled => "CANCELLED",
+        Status::NeedsInput => "NEEDS_INPUT",
+        Status::Running | Status::Interrupted => "WORKING",
+        Status::Failed | Status::BudgetExhausted | Status::BoundReached | Status::Deadline => {
+            "FAILED"
+        }
+    }
+}

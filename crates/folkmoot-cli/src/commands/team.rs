@@ -1,0 +1,316 @@
+//! How a command is told which team works on which task.
+
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use folkmoot_core::{
+    check::{self, Checked, Input, Source},
+    diagnostic::Severity,
+    file::overrides::{Given, Override},
+    spec::{Recipe, Spec, TeamSource},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    config::{self, Config},
+    exit::{Exit, Refusal},
+    terminal::{diagnostics, stdout},
+    world::Global,
+};
+
+/// The largest task, in bytes.
+const LARGEST_TASK: u64 = 1 << 20;
+
+/// A team and a task.
+#[derive(Debug, Args)]
+pub(crate) struct TeamArgs {
+    /// The team file, then the task; with --demo, --agents or --config the task alone. `-` reads
+    /// the task from standard input
+    #[arg(value_name = "TEAM] [PROMPT", num_args = 0..=2)]
+    words: Vec<String>,
+    /// The task
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
+    prompt: Option<String>,
+    /// The team file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Uses the built-in offline team, or makes the agents of --agents offline ones
+    #[arg(long)]
+    demo: bool,
+    /// Makes a team of these agents, with the default model
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    agents: Vec<String>,
+    #[command(flatten)]
+    overrides: Overrides,
+}
+
+/// What wins over the team file.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Instead of what the team file says")]
+pub(crate) struct Overrides {
+    /// How the team works: broadcast, sequential, debate, supervisor, consensus, relay or auto
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    strategy: Option<String>,
+    /// How many rounds
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    rounds: Option<String>,
+    /// Who speaks in which order
+    #[arg(long, value_name = "NAMES", allow_hyphen_values = true)]
+    order: Option<String>,
+    /// Who judges
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    judge: Option<String>,
+    /// Who plans and reports
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    supervisor: Option<String>,
+    /// Who works
+    #[arg(long, value_name = "NAMES", allow_hyphen_values = true)]
+    workers: Option<String>,
+    /// The clock of one phase, step or task: seconds, `30m`, or `none`
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    timeout: Option<String>,
+    /// The model of agents that name none: provider/model, or an alias
+    #[arg(long, value_name = "MODEL", allow_hyphen_values = true)]
+    model: Option<String>,
+    /// The most tokens the run may use
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    max_tokens: Option<String>,
+    /// The most calls the run may make
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    max_calls: Option<String>,
+    /// The most US dollars the run may cost
+    #[arg(long, value_name = "USD", allow_hyphen_values = true)]
+    max_cost: Option<String>,
+    /// The most time the run may take: seconds, `30m`, or `none`
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    deadline: Option<String>,
+}
+
+impl Overrides {
+    fn given(&self) -> Vec<Override> {
+        let flags = [
+            ("--strategy", &self.strategy),
+            ("--rounds", &self.rounds),
+            ("--order", &self.order),
+            ("--judge", &self.judge),
+            ("--supervisor", &self.supervisor),
+            ("--workers", &self.workers),
+            ("--timeout", &self.timeout),
+            ("--model", &self.model),
+            ("--max-tokens", &self.max_tokens),
+            ("--max-calls", &self.max_calls),
+            ("--max-cost", &self.max_cost),
+            ("--deadline", &self.deadline),
+        ];
+        let given = flags.into_iter().filter_map(|(flag, value)| {
+            let value = Given::Text(value.clone()?);
+            Some(Override { name: flag.to_owned(), value })
+        });
+        given.collect()
+    }
+}
+
+/// Where a team comes from.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    File(PathBuf),
+    /// A team file that stands nowhere but here, and what to call it.
+    Text(String, &'static str),
+    Agents(Vec<String>),
+    DemoAgents(Vec<String>),
+    Demo,
+}
+
+impl TeamArgs {
+    /// Checks the team for the task.
+    pub(crate) fn check(&self) -> Result<Team> {
+        let (origin, prompt) = self.origin_and_prompt()?;
+        Team::check(&origin, Some(&prompt), &self.overrides.given())
+    }
+
+    fn origin_and_prompt(&self) -> Result<(Origin, String)> {
+        let mut words = self.words.iter();
+        let origin = match (&self.config, self.demo, &self.agents[..]) {
+            (Some(file), false, []) => Origin::File(file.clone()),
+            (None, true, []) => Origin::Demo,
+            (None, true, names) => Origin::DemoAgents(names.to_vec()),
+            (None, false, []) => Origin::File(words.next().ok_or_else(no_team)?.into()),
+            (None, false, names) => Origin::Agents(names.to_vec()),
+            (Some(_), _, _) => {
+                let message = "a team file and --demo or --agents are given; one of them is enough";
+                return Err(Refusal::new("two_teams", message).into());
+            }
+        };
+        let prompt = match (words.next(), words.next(), &self.prompt) {
+            (Some(prompt), None, None) | (None, None, Some(prompt)) => prompt.clone(),
+            (None, None, None) => return Err(no_prompt().into()),
+            _ => {
+                let message =
+                    "the task is given twice, or there are more words than a team and a task";
+                return Err(Refusal::new("two_prompts", message).help("quote the task").into());
+            }
+        };
+        Ok((origin, if prompt == "-" { from_stdin()? } else { prompt }))
+    }
+}
+
+fn no_team() -> Refusal {
+    Refusal::new("no_team", "no team is given").help(
+        "name a team file, or try `folkmoot run --demo \"a task\"`; `folkmoot init` writes one",
+    )
+}
+
+fn no_prompt() -> Refusal {
+    Refusal::new("empty_prompt", "the task is missing")
+        .help("put it behind the team, or after --prompt, or pipe it in with -")
+}
+
+fn from_stdin() -> Result<String> {
+    let mut text = String::new();
+    let mut input = std::io::stdin().lock().take(LARGEST_TASK + 1);
+    input.read_to_string(&mut text).context("cannot read the task from standard input")?;
+    if text.len() as u64 > LARGEST_TASK {
+        return Err(Refusal::new("too_large", "the task is over 1 MiB").into());
+    }
+    Ok(text)
+}
+
+/// A team that was checked, soundly or not.
+pub(crate) struct Team {
+    pub(crate) checked: Checked,
+    /// What diagnostics call the text they point into.
+    name: String,
+}
+
+impl Team {
+    /// Checks a team; without a task only the team is checked.
+    pub(crate) fn check(
+        origin: &Origin,
+        task: Option<&str>,
+        overrides: &[Override],
+    ) -> Result<Team> {
+        let catalog = Config::load()?.catalog();
+        let bytes = match origin {
+            Origin::File(file) => std::fs::read(file).map_err(|error| unreadable(file, &error))?,
+            Origin::Text(text, _) => text.clone().into_bytes(),
+            Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => Vec::new(),
+        };
+        let source = match origin {
+            Origin::File(_) | Origin::Text(..) => Source::File(&bytes),
+            Origin::Agents(names) => Source::Names(names),
+            Origin::DemoAgents(names) => Source::DemoNames(names),
+            Origin::Demo => Source::Demo,
+        };
+        let folder = match origin {
+            Origin::File(file) => file.parent().unwrap_or(Path::new("")).to_owned(),
+            Origin::Text(..) | Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => {
+                PathBuf::new()
+            }
+        };
+        let name = origin.name();
+        let read = |relative: &str| {
+            std::fs::read_to_string(folder.join(relative)).map_err(|error| error.to_string())
+        };
+        let checked = check::check(&Input {
+            source,
+            name: &name,
+            overrides,
+            task,
+            catalog: &catalog,
+            variable: &config::variable,
+            read: &read,
+        });
+        Ok(Team { checked, name: origin.place() })
+    }
+
+    /// Checks the team of a recorded run again, with values of its file changed.
+    pub(crate) fn check_again(
+        recipe: &Recipe,
+        task: &str,
+        changes: impl IntoIterator<Item = Override>,
+    ) -> Result<Team> {
+        let catalog = Config::load()?.catalog();
+        let source = match &recipe.team {
+            TeamSource::File(text) => Source::File(text.as_bytes()),
+            TeamSource::Names(names) => Source::Names(names),
+            TeamSource::DemoNames(names) => Source::DemoNames(names),
+            TeamSource::Demo => Source::Demo,
+        };
+        let overrides: Vec<Override> = recipe.overrides.iter().cloned().chain(changes).collect();
+        let read = |name: &str| {
+            let file = recipe.files.get(name).cloned();
+            file.ok_or_else(|| "the run was not made with this file".to_owned())
+        };
+        let checked = check::check(&Input {
+            source,
+            name: &recipe.name,
+            overrides: &overrides,
+            task: Some(task),
+            catalog: &catalog,
+            variable: &config::variable,
+            read: &read,
+        });
+        Ok(Team { checked, name: recipe.name.to_string() })
+    }
+
+    /// The spec, or the exit of a command that has told what is wrong with it.
+    pub(crate) fn spec(self, global: &Global) -> std::result::Result<Spec, Exit> {
+        self.tell(global);
+        self.checked.spec.ok_or(Exit::USAGE)
+    }
+
+    /// Tells what is wrong or doubtful: to people all of it, to programs the errors.
+    fn tell(&self, global: &Global) {
+        if !global.wants_json() {
+            diagnostics::tell(&self.checked.diagnostics, &self.name, &self.checked.text);
+            return;
+        }
+        let errors = self.findings(Severity::Error);
+        if let Some(first) = errors.first() {
+            stdout::line(&json!({ "error": first, "errors": errors }).to_string());
+        }
+    }
+
+    /// The findings of one severity as programs read them.
+    pub(crate) fn findings(&self, severity: Severity) -> Vec<Value> {
+        let text = &self.checked.text;
+        self.checked.of(severity).map(|finding| json!(finding.located(text))).collect()
+    }
+
+    /// Tells people all findings.
+    pub(crate) fn tell_people(&self) {
+        diagnostics::tell(&self.checked.diagnostics, &self.name, &self.checked.text);
+    }
+}
+
+impl Origin {
+    /// What a team is called if its file does not say.
+    fn name(&self) -> String {
+        match self {
+            Origin::File(file) => {
+                file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+            }
+            Origin::Text(_, name) => (*name).to_owned(),
+            Origin::Agents(_) => "agents".to_owned(),
+            Origin::DemoAgents(_) | Origin::Demo => "demo".to_owned(),
+        }
+    }
+
+    fn place(&self) -> String {
+        match self {
+            Origin::File(file) => file.display().to_string(),
+            Origin::Text(..) | Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => {
+                self.name()
+            }
+        }
+    }
+}
+
+fn unreadable(file: &Path, error: &std::io::Error) -> Refusal {
+    let message = format!("cannot read the team file {}: {error}", file.display());
+    Refusal::new("unreadable_team", message)
+}

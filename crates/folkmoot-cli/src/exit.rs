@@ -1,0 +1,114 @@
+//! How a command ends: the exit codes of the contract, and errors as people and programs read them.
+
+use std::{fmt, process::ExitCode};
+
+use anyhow::Error;
+use folkmoot_core::view::Status;
+use folkmoot_runtime::{engine::EngineError, store::StoreError};
+use serde_json::json;
+
+use crate::terminal::{stderr, stdout};
+
+/// An exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exit(pub(crate) u8);
+
+impl Exit {
+    /// Everything went as asked.
+    pub(crate) const DONE: Exit = Exit(0);
+    /// It was not possible.
+    pub(crate) const FAILED: Exit = Exit(1);
+    /// The request itself was wrong; nothing was done.
+    pub(crate) const USAGE: Exit = Exit(2);
+    /// A record is not as it was written, or does not decide as recorded.
+    pub(crate) const BROKEN: Exit = Exit(8);
+}
+
+impl From<Status> for Exit {
+    fn from(status: Status) -> Exit {
+        Exit(status.exit_code())
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.0)
+    }
+}
+
+/// A request that cannot be carried out as it stands; nothing was done.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+}
+
+impl Refusal {
+    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Refusal {
+        Refusal { code, message: message.into(), help: None }
+    }
+
+    pub(crate) fn help(self, help: impl Into<String>) -> Refusal {
+        Refusal { help: Some(help.into()), ..self }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Tells an error where it is looked for, and gives its exit code.
+pub(crate) fn report(error: &Error, as_json: bool) -> Exit {
+    let (code, help, exit) = kind(error);
+    let message = format!("{error:#}");
+    if as_json {
+        let mut object = json!({ "code": code, "message": message });
+        if let Some(help) = &help {
+            object["help"] = help.as_str().into();
+        }
+        stdout::line(&json!({ "error": object, "errors": [object] }).to_string());
+    } else {
+        stderr::line(&format!("error: {message}"));
+        if let Some(help) = help {
+            stderr::line(&format!("  help: {help}"));
+        }
+    }
+    exit
+}
+
+fn kind(error: &Error) -> (&'static str, Option<String>, Exit) {
+    if let Some(refusal) = error.downcast_ref::<Refusal>() {
+        return (refusal.code, refusal.help.clone(), Exit::USAGE);
+    }
+    match error.downcast_ref::<EngineError>() {
+        Some(EngineError::NoSuchRun(_)) => {
+            ("unknown_run", Some("`folkmoot runs` lists them".into()), Exit::USAGE)
+        }
+        Some(EngineError::Ambiguous { .. }) => ("ambiguous_run", None, Exit::USAGE),
+        Some(EngineError::NoSuchCall { .. }) => {
+            ("unknown_call", Some("`folkmoot show RUN` lists the calls".into()), Exit::USAGE)
+        }
+        Some(EngineError::Owned { .. }) => {
+            let help = "`folkmoot watch` follows it, `folkmoot cancel` stops it";
+            ("run_is_owned", Some(help.into()), Exit::FAILED)
+        }
+        Some(EngineError::Ended(_)) => {
+            let help = "`folkmoot fork` goes on from it with something changed";
+            ("run_has_ended", Some(help.into()), Exit::USAGE)
+        }
+        Some(EngineError::Diverged { .. }) => ("diverged", None, Exit::BROKEN),
+        Some(EngineError::Unreadable { .. } | EngineError::NoStart(_)) => {
+            ("unreadable_record", None, Exit::BROKEN)
+        }
+        Some(EngineError::Store(StoreError::Broken { .. } | StoreError::Corrupt { .. })) => {
+            ("broken_record", None, Exit::BROKEN)
+        }
+        Some(EngineError::Store(_)) => ("store", None, Exit::FAILED),
+        None => ("failed", None, Exit::FAILED),
+    }
+}

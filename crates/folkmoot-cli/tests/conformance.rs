@@ -1,0 +1,341 @@
+//! Runs the conformance cases of `tests/cases` on the real binary.
+//!
+//! Each case becomes a team of scripted agents, which is run in a scratch folder with its own
+//! database and compared with what the case expects. The head of the case file explains the form.
+
+mod matching;
+
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
+
+use serde_json::{Map, Value, json};
+
+use crate::matching::{Mismatch, contains, contains_not, equals, matches, need};
+
+const CASES: &str = include_str!("cases/strategies.yaml");
+
+#[test]
+fn every_strategy_case_holds() {
+    // YAML 1.2: `y` is a name, not a truth value.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    let cases: Value =
+        serde_saphyr::from_str_with_options(CASES, options).expect("the case file is YAML");
+    let cases = cases["cases"].as_array().expect("the file has a list of cases");
+    assert!(cases.len() > 200, "cases are missing: there are only {}", cases.len());
+    let failures = Mutex::new(Vec::new());
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(Mismatch(why)) = try_case(case) {
+                        let failure = format!("{} ({}): {why}", case["id"], case["title"]);
+                        failures.lock().expect("no holder panics").push(failure);
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().expect("no holder panics");
+    assert!(failures.is_empty(), "{} cases fail:\n{}", failures.len(), failures.join("\n"));
+}
+
+fn try_case(case: &Value) -> Result<(), Mismatch> {
+    let folder = tempfile::tempdir().expect("a scratch folder can be made");
+    let bench = Bench { folder: folder.path() };
+    match case["kind"].as_str() {
+        Some("cli") => bench.try_command(case),
+        Some("vote") => bench.try_team(&ballot_case(case)),
+        Some("run") | None => bench.try_team(case),
+        Some(kind) => panic!("unknown kind of case: {kind}"),
+    }
+}
+
+/// What one call of the binary gave.
+struct Called {
+    exit: i32,
+    stdout: String,
+    stderr: String,
+    wall_ms: f64,
+}
+
+impl Called {
+    fn json(&self) -> Result<Value, Mismatch> {
+        let parsed = serde_json::from_str(&self.stdout);
+        parsed.map_err(|error| Mismatch(format!("stdout is not JSON ({error}): {}", self.shown())))
+    }
+
+    fn shown(&self) -> String {
+        format!("exit {}, stdout {:?}, stderr {:?}", self.exit, self.stdout, self.stderr)
+    }
+}
+
+/// A scratch folder with a team file and a database of its own.
+struct Bench<'a> {
+    folder: &'a Path,
+}
+
+impl Bench<'_> {
+    fn call(&self, args: &[&str]) -> Called {
+        let began = Instant::now();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_folkmoot"));
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("FOLKMOOT_")) {
+            command.env_remove(name);
+        }
+        let output = command
+            .args(args)
+            .current_dir(self.folder)
+            .env("HOME", self.folder)
+            .env("XDG_CONFIG_HOME", self.folder.join("config"))
+            .env("XDG_STATE_HOME", self.folder.join("state"))
+            .env("FOLKMOOT_DB", self.folder.join("runs.db"))
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .output()
+            .expect("the binary can be started");
+        Called {
+            exit: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            wall_ms: began.elapsed().as_secs_f64() * 1000.0,
+        }
+    }
+
+    fn write_team(&self, case: &Value) {
+        let team = team_of(case).to_string();
+        std::fs::write(self.folder.join("team.yaml"), team).expect("the folder can be written");
+    }
+
+    fn run_team(&self, mode: &str, prompt: &str, strategy: Option<&str>) -> Called {
+        let mut args = vec![mode, "team.yaml", "--prompt", prompt, "--json"];
+        args.extend(strategy.iter().flat_map(|strategy| ["--strategy", strategy]));
+        self.call(&args)
+    }
+
+    fn try_team(&self, case: &Value) -> Result<(), Mismatch> {
+        self.write_team(case);
+        let expect = &case["expect"];
+        if let Some(warmup) = case.get("warmup") {
+            self.run_team("run", text(&warmup["prompt"]), warmup["strategy"].as_str());
+        }
+        let mode = case["mode"].as_str().unwrap_or("run");
+        let called = self.run_team(mode, text(&case["prompt"]), case["strategy"].as_str());
+        if let Some(error) = expect.get("error") {
+            return check_refusal(error, &called);
+        }
+        let result = called.json()?;
+        check_result(expect, &called, &result)?;
+        let wants_calls = ["calls", "inputs", "log"].iter().any(|key| expect.get(key).is_some());
+        if wants_calls {
+            check_calls(expect, &self.calls(text(&result["run_id"]))?)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn try_command(&self, case: &Value) -> Result<(), Mismatch> {
+        self.write_team(case);
+        let expect = &case["expect"];
+        let args = case["args"].as_array().expect("a cli case has args").iter();
+        let args: Vec<&str> =
+            args.map(text).map(|arg| if arg == "{team}" { "team.yaml" } else { arg }).collect();
+        let called = self.call(&args);
+        need(Some(i64::from(called.exit)) == expect["exit"].as_i64(), || called.shown())?;
+        if let Some(wanted) = expect.get("json") {
+            matches(wanted, Some(&called.json()?), "$")?;
+        }
+        let output = Value::from(format!("{}{}", called.stdout, called.stderr));
+        expect.get("output_contains").map_or(Ok(()), |it| contains(it, &output, "the output"))?;
+        let not = expect.get("output_not_contains");
+        not.map_or(Ok(()), |it| contains_not(it, &output, "the output"))
+    }
+
+    /// The calls of a run that were really made, in order.
+    fn calls(&self, run: &str) -> Result<Vec<Value>, Mismatch> {
+        let shown = self.call(&["show", run, "--json"]).json()?;
+        let calls = shown["calls"].as_array().cloned().unwrap_or_default();
+        Ok(calls.into_iter().filter(|call| call["state"] != "refused").collect())
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("a text is expected: {value}"))
+}
+
+fn team_of(case: &Value) -> Value {
+    let agents = match case.get("agents_generated") {
+        Some(many) => (1..=many["count"].as_u64().expect("a count"))
+            .map(|n| json!({ "name": format!("{}{n}", text(&many["prefix"])), "replies": [many["reply"]] }))
+            .collect(),
+        None => case["agents"].as_array().cloned().unwrap_or_default(),
+    };
+    let agents: Vec<Value> = agents.into_iter().map(agent_of).collect();
+    let mut team = json!({ "name": case["id"], "agents": agents });
+    if case.get("strategy").is_some() || case.get("params").is_some() {
+        let mut collaboration = Map::new();
+        collaboration
+            .insert("strategy".into(), case.get("strategy").cloned().unwrap_or("auto".into()));
+        collaboration.extend(case["params"].as_object().cloned().unwrap_or_default());
+        team["collaboration"] = collaboration.into();
+    }
+    if let Some(limits) = case.get("limits") {
+        team["limits"] = limits.clone();
+    }
+    team
+}
+
+fn agent_of(mut agent: Value) -> Value {
+    let fields = agent.as_object_mut().expect("an agent is a map");
+    let mut script = Map::new();
+    for key in ["replies", "rules"] {
+        script.extend(fields.shift_remove(key).map(|value| (key.to_owned(), value)));
+    }
+    fields.insert("script".into(), script.into());
+    agent
+}
+
+/// Casts the text as the ballot of the first candidate; the others abstain, and nobody elected leaves
+/// it to the first.
+fn ballot_case(case: &Value) -> Value {
+    let names = case["candidates"].as_array().expect("a vote has candidates");
+    let agents: Vec<Value> = (0..)
+        .zip(names)
+        .map(|(at, name)| match at {
+            0 => json!({ "name": name, "replies": ["P", case["text"], "J"] }),
+            _ => json!({ "name": name, "replies": ["P", "abstain"] }),
+        })
+        .collect();
+    let vote = &case["expect"];
+    let elected: Vec<&Value> = Some(vote).filter(|vote| !vote.is_null()).into_iter().collect();
+    let mut ballots = Map::new();
+    ballots.insert(text(&names[0]).into(), json!({ "text": case["text"], "vote": vote }));
+    let record = json!({ "step": "vote", "votes": { "$keys": elected }, "ballots": ballots });
+    let any = json!({ "$any": true });
+    json!({
+        "id": case["id"], "agents": agents, "prompt": "P", "strategy": "consensus",
+        "expect": { "result": { "rounds": [any, record, any] } },
+    })
+}
+
+fn check_refusal(wanted: &Value, called: &Called) -> Result<(), Mismatch> {
+    need(called.exit == 2, || format!("should be refused: {}", called.shown()))?;
+    need(!called.stdout.contains("\"run_id\""), || "a refused request has become a run".into())?;
+    if let Some(code) = wanted.get("code") {
+        let answer = called.json()?;
+        let errors = answer["errors"].as_array().cloned().unwrap_or_default();
+        let mut codes = errors.iter().chain([&answer["error"]]).map(|error| &error["code"]);
+        let wanted = code.as_array().cloned().unwrap_or_else(|| vec![code.clone()]);
+        let all = wanted.iter().all(|code| codes.any(|it| it == code));
+        need(all, || format!("codes {code} are missing: {}", called.shown()))?;
+    }
+    let output = Value::from(format!("{}{}", called.stdout, called.stderr));
+    wanted.get("contains").map_or(Ok(()), |it| contains(it, &output, "the refusal"))
+}
+
+fn exit_of(status: &str) -> Option<i32> {
+    match status {
+        "done" => Some(0),
+        "failed" | "cancelled" => Some(1),
+        "needs_input" => Some(3),
+        "budget_exhausted" => Some(4),
+        "bound_reached" => Some(5),
+        "deadline" => Some(6),
+        _ => None,
+    }
+}
+
+fn check_result(expect: &Value, called: &Called, result: &Value) -> Result<(), Mismatch> {
+    let exit = expect["exit"].as_i64().unwrap_or(0);
+    need(i64::from(called.exit) == exit, || called.shown())?;
+    let status = text(&result["status"]);
+    need(exit_of(status) == Some(called.exit), || format!("status {status} with exit {exit}"))?;
+    if let Some(wanted) = expect.get("result") {
+        matches(wanted, Some(result), "$")?;
+    }
+    let elapsed = result["meta"]["elapsed_seconds"].as_f64().unwrap_or(f64::NAN);
+    within(&expect["wall_ms"], called.wall_ms, "real time")?;
+    within(&expect["elapsed_ms"], elapsed * 1000.0, "meta.elapsed_seconds")
+}
+
+fn within(bounds: &Value, value: f64, what: &str) -> Result<(), Mismatch> {
+    let least = bounds["min"].as_f64().unwrap_or(0.0);
+    let most = bounds["max"].as_f64().unwrap_or(f64::INFINITY);
+    need(bounds.is_null() || (least..=most).contains(&value.round()), || {
+        format!("{what} is {value:.0} ms, outside {bounds}")
+    })
+}
+
+fn check_calls(expect: &Value, calls: &[Value]) -> Result<(), Mismatch> {
+    for (agent, number) in expect["calls"].as_object().into_iter().flatten() {
+        let made = calls_of(agent, calls).len();
+        need(Some(made as u64) == number.as_u64(), || format!("{agent} was called {made} times"))?;
+    }
+    if let Some(log) = expect.get("log") {
+        matches(log, Some(&calls.to_vec().into()), "log")?;
+    }
+    let inputs = expect["inputs"].as_array().into_iter().flatten();
+    inputs.map(|wanted| check_input(wanted, calls)).collect()
+}
+
+fn calls_of<'a>(agent: &str, calls: &'a [Value]) -> Vec<&'a Value> {
+    calls.iter().filter(|call| call["agent"] == agent).collect()
+}
+
+/// The request as (role, text) pairs.
+fn messages_of(call: &Value) -> Vec<(&str, &str)> {
+    let messages = call["request"]["messages"].as_array().into_iter().flatten();
+    messages.map(|message| (text(&message["role"]), text(&message["content"]))).collect()
+}
+
+fn check_input(wanted: &Value, calls: &[Value]) -> Result<(), Mismatch> {
+    let mine = calls_of(text(&wanted["agent"]), calls);
+    let nth = |value: &Value| {
+        let nth = value.as_u64().and_then(|nth| usize::try_from(nth).ok()).expect("a number");
+        mine.get(nth - 1).ok_or_else(|| Mismatch(format!("there are only {} requests", mine.len())))
+    };
+    let messages = messages_of(nth(&wanted["call"])?);
+    let said = |role: &str| -> Vec<&str> {
+        messages.iter().filter(|(who, _)| *who == role).map(|(_, text)| *text).collect()
+    };
+    let all: Vec<&str> = messages.iter().map(|(_, text)| *text).collect();
+    for (name, arg) in wanted.as_object().expect("an input is a map") {
+        let (view, matcher) = name.split_once('_').unwrap_or((name, ""));
+        let seen: Value = match view {
+            "agent" | "call" => continue,
+            "extends" => {
+                let earlier = messages_of(nth(arg)?);
+                need(extends(&earlier, &messages), || {
+                    format!("does not begin with request {arg}")
+                })?;
+                continue;
+            }
+            "sees" => all.join("\n").into(),
+            "user" => said("user").join("\n").into(),
+            "message" => said("user").last().copied().unwrap_or_default().into(),
+            "assistant" => said("assistant").into(),
+            view => panic!("unknown view {view}"),
+        };
+        let place = format!("request {} of {} ({view})", wanted["call"], wanted["agent"]);
+        match matcher {
+            "contains" => contains(arg, &seen, &place)?,
+            "not_contains" => contains_not(arg, &seen, &place)?,
+            "equals" => equals(arg, &seen, &place)?,
+            matcher => panic!("unknown matcher {matcher}"),
+        }
+    }
+    Ok(())
+}
+
+/// Whether one request begins with another, whose last message may have grown.
+fn extends(earlier: &[(&str, &str)], later: &[(&str, &str)]) -> bool {
+    let Some(((role, text), head)) = earlier.split_last() else { return false };
+    later.starts_with(head)
+        && later.get(head.len()).is_some_and(|(who, grown)| who == role && grown.starts_with(text))
+}
