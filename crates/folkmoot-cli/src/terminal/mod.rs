@@ -1,0 +1,15 @@
+//! What people and programs see of a run.
+//!
+//! Text leaves the process through a [`sink::Sink`] or the live lines of a terminal, and nowhere
+//! else. What others wrote is made safe on its way by the [`screen::Screen`] it is shown on, or is
+//! escaped in [`json`]. Everything in between makes text out of values and knows nothing of streams.
+
+mod filter;
+pub(crate) mod json;
+pub(crate) mod screen;
+pub(crate) mod secrets;
+pub(crate) mod sink;
+mod width;
+
+#[cfg(test)]
+mod testing;
