@@ -3,12 +3,24 @@
 //! Text leaves the process through a [`sink::Sink`] or the live lines of a terminal, and nowhere
 //! else. What others wrote is made safe on its way by the [`screen::Screen`] it is shown on, or is
 //! escaped in [`json`]. Everything in between makes text out of values and knows nothing of streams.
+//!
+//! - While a run is under way: [`progress`] on standard error ([`live`] or [`plain`]), [`stream`] on
+//!   standard output.
 
+mod board;
+mod calls;
+mod figures;
 mod filter;
+mod incoming;
 pub(crate) mod json;
+pub(crate) mod live;
+mod pace;
+pub(crate) mod plain;
+pub(crate) mod progress;
 pub(crate) mod screen;
 pub(crate) mod secrets;
 pub(crate) mod sink;
+pub(crate) mod stream;
 mod width;
 
 #[cfg(test)]
