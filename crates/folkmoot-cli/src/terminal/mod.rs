@@ -6,9 +6,12 @@
 //!
 //! - While a run is under way: [`progress`] on standard error ([`live`] or [`plain`]), [`stream`] on
 //!   standard output.
+//! - When it is over: [`result`].
+//! - On request: [`show`], [`tables`], [`diagnostics`].
 
 mod board;
 mod calls;
+pub(crate) mod diagnostics;
 mod figures;
 mod filter;
 mod incoming;
@@ -17,10 +20,14 @@ pub(crate) mod live;
 mod pace;
 pub(crate) mod plain;
 pub(crate) mod progress;
+pub(crate) mod result;
 pub(crate) mod screen;
 pub(crate) mod secrets;
+pub(crate) mod show;
 pub(crate) mod sink;
 pub(crate) mod stream;
+mod table;
+pub(crate) mod tables;
 mod width;
 
 #[cfg(test)]
