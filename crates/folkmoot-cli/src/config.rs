@@ -1,7 +1,7 @@
 //! The config: models, aliases, providers and prices of this machine (agents.md §1).
 //!
 //! The user's file, then the project's `./folkmoot.toml`, whose entries win. Only this module and
-//! [`crate::world`] look at the environment and the home directory.
+//! [`crate::app`] look at the environment and the home directory.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use folkmoot_agents::{ProviderConfig, Providers};
 use folkmoot_core::{file::models::Catalog, money::Price};
 use serde::Deserialize;
 
-use crate::exit::Refusal;
+use crate::{exit::Refusal, terminal::secrets::Secrets};
 
 /// The name of a project's config, in the current directory.
 const PROJECT: &str = "folkmoot.toml";
@@ -84,6 +84,14 @@ impl Config {
     /// The providers, with their keys from the environment.
     pub(crate) fn providers(&self) -> Providers {
         Providers::new(&self.providers, &variable)
+    }
+
+    /// The keys that the environment holds for the providers.
+    pub(crate) fn secrets(&self) -> Secrets {
+        let providers = self.providers();
+        let variables = providers.statuses().filter_map(|status| status.key_variable.as_deref());
+        let keys: Vec<String> = variables.filter_map(variable).collect();
+        Secrets::new(keys.iter().map(String::as_str))
     }
 
     /// What team files may name.

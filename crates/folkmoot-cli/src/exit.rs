@@ -7,7 +7,7 @@ use folkmoot_core::view::Status;
 use folkmoot_runtime::{engine::EngineError, store::StoreError};
 use serde_json::json;
 
-use crate::terminal::{stderr, stdout};
+use crate::{app::App, terminal::screen::Tone};
 
 /// An exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,13 @@ impl Exit {
     pub(crate) const USAGE: Exit = Exit(2);
     /// A record is not as it was written, or does not decide as recorded.
     pub(crate) const BROKEN: Exit = Exit(8);
+}
+
+impl Exit {
+    /// A failure, unless it is one already.
+    pub(crate) fn or_failed(self) -> Exit {
+        if self == Exit::DONE { Exit::FAILED } else { self }
+    }
 }
 
 impl From<Status> for Exit {
@@ -63,19 +70,20 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 /// Tells an error where it is looked for, and gives its exit code.
-pub(crate) fn report(error: &Error, as_json: bool) -> Exit {
+pub(crate) fn report(error: &Error, app: &App) -> Exit {
     let (code, help, exit) = kind(error);
     let message = format!("{error:#}");
-    if as_json {
+    if app.wants_json() {
         let mut object = json!({ "code": code, "message": message });
-        if let Some(help) = &help {
-            object["help"] = help.as_str().into();
-        }
-        stdout::line(&json!({ "error": object, "errors": [object] }).to_string());
-    } else {
-        stderr::line(&format!("error: {message}"));
         if let Some(help) = help {
-            stderr::line(&format!("  help: {help}"));
+            object["help"] = help.into();
+        }
+        app.print_json(&json!({ "error": object, "errors": [object] }));
+    } else {
+        let screen = app.screen();
+        app.tell(&format!("{}: {}", screen.paint(Tone::Bad, "error"), screen.text(&message)));
+        if let Some(help) = help {
+            app.tell(&format!("{}: {}", screen.paint(Tone::Strong, "help"), screen.text(&help)));
         }
     }
     exit

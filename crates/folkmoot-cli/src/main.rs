@@ -3,39 +3,46 @@
 //! This crate is how people ask: it reads flags, the environment and config files, passes plain
 //! structs down, and prints what comes back. Nothing below it reads any of these.
 
+mod app;
 mod commands;
 mod config;
 mod exit;
 mod terminal;
-mod world;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
+use anyhow::Result;
 use clap::Parser;
 
-use crate::{commands::Command, exit::Exit};
+use crate::{
+    app::{App, Global},
+    commands::Command,
+    exit::Exit,
+};
 
 /// Teams of AI agents that work on one task, with a record you can trust.
 #[derive(Debug, Parser)]
 #[command(name = "folkmoot", version, about, propagate_version = true)]
 struct Cli {
     #[command(flatten)]
-    global: world::Global,
+    global: Global,
     #[command(subcommand)]
     command: Command,
 }
 
 fn main() -> ExitCode {
     let Cli { global, command } = Cli::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let exit = match runtime {
-        Ok(runtime) => {
-            let exit = runtime.block_on(command.run(&global));
-            // What still runs by now was abandoned; its clean-up must not hold up the end.
-            runtime.shutdown_timeout(std::time::Duration::from_secs(2));
-            exit
-        }
-        Err(error) => Err(error.into()),
-    };
-    exit.unwrap_or_else(|error| exit::report(&error, global.wants_json())).into()
+    let app = App::new(global);
+    let exit = run(command, &app).unwrap_or_else(|error| exit::report(&error, &app));
+    // A reader that went away is no failure; anything else that kept output from arriving is.
+    let exit = if app.close().is_ok() { exit } else { exit.or_failed() };
+    exit.into()
+}
+
+fn run(command: Command, app: &App) -> Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let exit = runtime.block_on(command.run(app));
+    // What still runs by now was abandoned; its clean-up must not hold up the end.
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    exit
 }

@@ -8,11 +8,7 @@ use super::{
     check,
     team::{Origin, Team},
 };
-use crate::{
-    exit::Exit,
-    terminal::{stdout, tables},
-    world::Global,
-};
+use crate::{app::App, exit::Exit, terminal::tables};
 
 /// Lists the agents of a team and what answers for them.
 #[derive(Debug, Args)]
@@ -22,14 +18,14 @@ pub(crate) struct Agents {
 }
 
 impl Agents {
-    pub(crate) fn run(self, global: &Global) -> Result<Exit> {
+    pub(crate) fn run(self, app: &App) -> Result<Exit> {
         let team = Team::check(&Origin::File(self.team), None, &[])?;
         let agents: Vec<Value> = team.checked.team.agents.iter().map(check::agent).collect();
-        if global.wants_json() {
-            stdout::json(&Value::Array(agents));
+        if app.wants_json() {
+            app.print_json(&Value::Array(agents));
         } else {
-            team.tell_people();
-            stdout::text(&tables::agents(&agents));
+            team.tell_people(app);
+            app.print(&tables::agents(&app.page(), &team.checked.team));
         }
         Ok(if team.checked.is_valid() { Exit::DONE } else { Exit::USAGE })
     }

@@ -3,11 +3,7 @@ use clap::Args;
 use folkmoot_core::view;
 use serde_json::json;
 
-use crate::{
-    exit::Exit,
-    terminal::{stderr, stdout},
-    world::Global,
-};
+use crate::{app::App, exit::Exit};
 
 /// Cancels a run, whoever drives it: all that is open is called off, and nothing more starts.
 #[derive(Debug, Args)]
@@ -17,19 +13,19 @@ pub(crate) struct Cancel {
 }
 
 impl Cancel {
-    pub(crate) async fn run(self, global: &Global) -> Result<Exit> {
-        let (engine, id) = global.engine_and_run(&self.run).await?;
+    pub(crate) async fn run(self, app: &App) -> Result<Exit> {
+        let (engine, id) = app.engine_and_run(&self.run).await?;
         let cancelled = engine.cancel(&id).await?;
         let loaded = engine.load(&id).await?;
         let (status, _) = view::status(&loaded.run, loaded.is_alive());
-        if global.wants_json() {
-            stdout::json(
+        if app.wants_json() {
+            app.print_json(
                 &json!({ "run_id": id.as_str(), "status": status, "cancelled": cancelled }),
             );
         } else if cancelled {
-            stderr::line(&format!("run {id} is cancelled"));
+            app.tell(&format!("run {id} is cancelled"));
         } else {
-            stderr::line(&format!("run {id} had ended already: {}", status.as_str()));
+            app.tell(&format!("run {id} had ended already: {}", status.as_str()));
         }
         Ok(Exit::DONE)
     }

@@ -10,7 +10,7 @@ use folkmoot_core::{
 use serde_json::{Value, json};
 
 use super::team::{Origin, Team};
-use crate::{exit::Exit, terminal::stdout, world::Global};
+use crate::{app::App, exit::Exit};
 
 /// Checks a team file: errors, warnings, and what a run takes. No model is called.
 #[derive(Debug, Args)]
@@ -20,14 +20,14 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    pub(crate) fn run(self, global: &Global) -> Result<Exit> {
+    pub(crate) fn run(self, app: &App) -> Result<Exit> {
         let team = Team::check(&Origin::File(self.team), None, &[])?;
-        if global.wants_json() {
-            stdout::json(&findings(&team));
+        if app.wants_json() {
+            app.print_json(&findings(&team));
         } else {
-            team.tell_people();
+            team.tell_people(app);
             if let Some(bounds) = team.checked.bounds {
-                stdout::line(&in_words(&bounds));
+                app.print(&in_words(&bounds));
             }
         }
         Ok(if team.checked.is_valid() { Exit::DONE } else { Exit::USAGE })

@@ -2,7 +2,7 @@ use anyhow::Result;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use crate::{Cli, exit::Exit, terminal::stdout};
+use crate::{Cli, app::App, exit::Exit};
 
 /// Prints completions for a shell.
 #[derive(Debug, Args)]
@@ -13,10 +13,10 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run(self) -> Result<Exit> {
+    pub(crate) fn run(self, app: &App) -> Result<Exit> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "folkmoot", &mut script);
-        stdout::text(&String::from_utf8(script)?);
+        app.print(&String::from_utf8(script)?);
         Ok(Exit::DONE)
     }
 }

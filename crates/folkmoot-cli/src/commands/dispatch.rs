@@ -5,12 +5,11 @@ use clap::Args;
 use folkmoot_core::view::{Failure, Outcome};
 use serde_json::{Value, json};
 
-use super::{drive::drive_quietly, targets};
-use crate::{
-    exit::Exit,
-    terminal::{self, stdout},
-    world::Global,
+use super::{
+    drive::{drive_quietly, tell},
+    targets,
 };
+use crate::{app::App, exit::Exit};
 
 /// Gives one task to one agent of a team file, or to a model.
 #[derive(Debug, Args)]
@@ -28,19 +27,20 @@ pub(crate) struct Dispatch {
 }
 
 impl Dispatch {
-    pub(crate) async fn run(self, global: &Global) -> Result<Exit> {
+    pub(crate) async fn run(self, app: &App) -> Result<Exit> {
         let targets = [self.target.clone()];
         let team = targets::check(&targets, self.team, &self.prompt, self.timeout)?;
-        let spec = match team.spec(global) {
+        let spec = match team.spec(app) {
             Ok(spec) => spec,
             Err(exit) => return Ok(exit),
         };
-        let driver = global.engine()?.start(Arc::new(spec)).await?;
-        let outcome = drive_quietly(driver, global).await?;
-        if global.wants_json() {
-            stdout::json(&record(&outcome, &self.target));
+        let limits = spec.limits;
+        let driver = app.engine()?.start(Arc::new(spec)).await?;
+        let outcome = drive_quietly(driver, app).await?;
+        if app.wants_json() {
+            app.print_json(&record(&outcome, &self.target));
         } else {
-            terminal::result::tell(&outcome, global.output());
+            tell(&outcome, &limits, app);
         }
         Ok(outcome.status.into())
     }

@@ -13,8 +13,8 @@ use super::{
     team::{Origin, Team},
 };
 use crate::{
+    app::App,
     exit::{Exit, Refusal},
-    world::Global,
 };
 
 /// Goes on from a recorded run with something changed; only what the change touches is asked.
@@ -42,12 +42,12 @@ pub(crate) struct Fork {
 }
 
 impl Fork {
-    pub(crate) async fn run(self, global: &Global) -> Result<Exit> {
-        let (engine, id) = global.engine_and_run(&self.run).await?;
+    pub(crate) async fn run(self, app: &App) -> Result<Exit> {
+        let (engine, id) = app.engine_and_run(&self.run).await?;
         let origin = engine.load(&id).await?;
         let spec = match self.spec(&origin)? {
             None => None,
-            Some(team) => match team.spec(global) {
+            Some(team) => match team.spec(app) {
                 Ok(spec) => Some(Arc::new(spec)),
                 Err(exit) => return Ok(exit),
             },
@@ -59,7 +59,7 @@ impl Fork {
         let answers = answers.collect::<Result<_>>()?;
         let at = self.at.as_deref().map(|at| cut(&origin, at)).transpose()?;
         let driver = engine.fork(&id, Change { at, spec, answers }).await?;
-        drive(driver, global).await
+        drive(driver, app).await
     }
 
     /// The team of the fork, if it is not that of the origin.

@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::{
+    app::App,
     exit::{Exit, Refusal},
-    terminal::stderr,
 };
 
 /// What `init` writes: it runs as it stands, offline.
@@ -24,10 +24,10 @@ pub(crate) struct Init {
 }
 
 impl Init {
-    pub(crate) fn run(self) -> Result<Exit> {
+    pub(crate) fn run(self, app: &App) -> Result<Exit> {
         write_new(&self.file, TEAM)?;
         let file = self.file.display();
-        stderr::line(&format!("wrote {file}; try: folkmoot run {file} \"your task\""));
+        app.tell(&format!("wrote {file}; try: folkmoot run {file} \"your task\""));
         Ok(Exit::DONE)
     }
 }

@@ -26,7 +26,7 @@ mod watch;
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::{exit::Exit, world::Global};
+use crate::{app::App, exit::Exit};
 
 /// What can be asked.
 #[derive(Debug, Subcommand)]
@@ -54,27 +54,27 @@ pub(crate) enum Command {
 
 impl Command {
     /// Carries the command out.
-    pub(crate) async fn run(self, global: &Global) -> Result<Exit> {
+    pub(crate) async fn run(self, app: &App) -> Result<Exit> {
         match self {
-            Command::Run(it) => it.run(global).await,
-            Command::Check(it) => it.run(global),
-            Command::Simulate(it) => it.run(global).await,
-            Command::Dispatch(it) => it.run(global).await,
-            Command::Broadcast(it) => it.run(global).await,
-            Command::Runs(it) => it.run(global).await,
-            Command::Show(it) => it.run(global).await,
-            Command::Watch(it) => it.run(global).await,
-            Command::Report(it) => it.run(global).await,
-            Command::Resume(it) => it.run(global).await,
-            Command::Cancel(it) => it.run(global).await,
-            Command::Fork(it) => it.run(global).await,
-            Command::Replay(it) => it.run(global).await,
-            Command::Verify(it) => it.run(global).await,
-            Command::Init(it) => it.run(),
-            Command::Agents(it) => it.run(global),
-            Command::Models(it) => it.run(global),
-            Command::Schema(it) => it.run(),
-            Command::Completions(it) => it.run(),
+            Command::Run(it) => it.run(app).await,
+            Command::Check(it) => it.run(app),
+            Command::Simulate(it) => it.run(app).await,
+            Command::Dispatch(it) => it.run(app).await,
+            Command::Broadcast(it) => it.run(app).await,
+            Command::Runs(it) => it.run(app).await,
+            Command::Show(it) => it.run(app).await,
+            Command::Watch(it) => it.run(app).await,
+            Command::Report(it) => it.run(app).await,
+            Command::Resume(it) => it.run(app).await,
+            Command::Cancel(it) => it.run(app).await,
+            Command::Fork(it) => it.run(app).await,
+            Command::Replay(it) => it.run(app).await,
+            Command::Verify(it) => it.run(app).await,
+            Command::Init(it) => it.run(app),
+            Command::Agents(it) => it.run(app),
+            Command::Models(it) => it.run(app),
+            Command::Schema(it) => it.run(app),
+            Command::Completions(it) => it.run(app),
         }
     }
 }

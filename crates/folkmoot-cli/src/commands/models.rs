@@ -1,45 +1,70 @@
 use anyhow::Result;
 use clap::Args;
+use folkmoot_agents::{ProviderStatus, Providers};
+use folkmoot_core::file::models::Catalog;
 use serde_json::{Value, json};
 
 use crate::{
+    app::App,
     config::Config,
     exit::Exit,
-    terminal::{stdout, tables},
-    world::Global,
+    terminal::tables::{self, ModelRow},
 };
 
-/// Lists who serves models, which of them can be used, and why not the others.
+/// Lists what models can be asked, who serves them, and why the others cannot.
 #[derive(Debug, Args)]
 pub(crate) struct Models {}
 
 impl Models {
-    pub(crate) fn run(self, global: &Global) -> Result<Exit> {
+    pub(crate) fn run(self, app: &App) -> Result<Exit> {
         let config = Config::load()?;
-        let providers = config.providers();
-        let providers: Vec<Value> = providers
-            .statuses()
-            .map(|provider| {
-                json!({
-                    "provider": provider.name,
-                    "usable": provider.is_usable(),
-                    "why_not": provider.why_not,
-                    "protocol": provider.protocol.to_string(),
-                    "base_url": provider.base_url,
-                    "key_variable": provider.key_variable,
-                })
-            })
-            .collect();
-        let catalog = config.catalog();
-        if global.wants_json() {
-            stdout::json(&json!({
+        let (catalog, providers) = (config.catalog(), config.providers());
+        if app.wants_json() {
+            app.print_json(&json!({
                 "default_model": catalog.default_model,
                 "aliases": catalog.aliases,
-                "providers": providers,
+                "providers": providers.statuses().map(provider).collect::<Vec<Value>>(),
             }));
         } else {
-            stdout::text(&tables::models(&catalog, &providers));
+            app.print(&table(app, &catalog, &providers));
         }
         Ok(Exit::DONE)
     }
+}
+
+fn provider(provider: &ProviderStatus) -> Value {
+    json!({
+        "provider": provider.name,
+        "usable": provider.is_usable(),
+        "why_not": provider.why_not,
+        "protocol": provider.protocol.to_string(),
+        "base_url": provider.base_url,
+        "key_variable": provider.key_variable,
+    })
+}
+
+/// The names of the config first, then who serves models.
+fn table(app: &App, catalog: &Catalog, providers: &Providers) -> String {
+    let default =
+        catalog.default_model.iter().map(|target| ("(default)".to_owned(), target.clone()));
+    let aliases = catalog.aliases.iter().map(|(name, chain)| (name.clone(), chain.join(" → ")));
+    let named = default.chain(aliases).map(|(name, target)| {
+        let lacks = catalog.resolve(&target).err().map(|unresolved| unresolved.message);
+        (name, target, lacks)
+    });
+    let served = providers.statuses().map(|status| {
+        let address = status.base_url.clone().unwrap_or_default();
+        (format!("{}/…", status.name), address, status.why_not.clone())
+    });
+    let rows: Vec<(String, String, Option<String>)> = named.chain(served).collect();
+    let rows: Vec<ModelRow> = rows
+        .iter()
+        .map(|(name, target, lacks)| ModelRow {
+            name,
+            target,
+            price: catalog.prices.get(target).copied(),
+            lacks: lacks.as_deref(),
+        })
+        .collect();
+    tables::models(&app.page(), &rows)
 }

@@ -2,11 +2,7 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 
-use crate::{
-    exit::Exit,
-    terminal::{stderr, stdout},
-    world::Global,
-};
+use crate::{app::App, exit::Exit};
 
 /// Runs a recorded run again without any call, and compares every decision byte for byte.
 #[derive(Debug, Args)]
@@ -16,18 +12,16 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    pub(crate) async fn run(self, global: &Global) -> Result<Exit> {
-        let (engine, id) = global.engine_and_run(&self.run).await?;
+    pub(crate) async fn run(self, app: &App) -> Result<Exit> {
+        let (engine, id) = app.engine_and_run(&self.run).await?;
         let loaded = engine.replay(&id).await?;
         let records = loaded.records.len();
-        if global.wants_json() {
-            stdout::json(&json!({
+        if app.wants_json() {
+            app.print_json(&json!({
                 "run_id": id.as_str(), "replayed": true, "records": records, "calls_made": 0,
             }));
         } else {
-            stderr::line(&format!(
-                "run {id}: {records} records replayed, every decision as recorded"
-            ));
+            app.tell(&format!("run {id}: {records} records replayed, every decision as recorded"));
         }
         Ok(Exit::DONE)
     }

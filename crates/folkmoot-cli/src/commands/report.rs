@@ -3,7 +3,7 @@ use clap::Args;
 use folkmoot_core::view;
 use serde_json::json;
 
-use crate::{exit::Exit, terminal::stdout, world::Global};
+use crate::{app::App, exit::Exit};
 
 /// Prints a run as a Markdown report: who said what, how votes were read, what it cost.
 #[derive(Debug, Args)]
@@ -13,14 +13,14 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) async fn run(self, global: &Global) -> Result<Exit> {
-        let (engine, id) = global.engine_and_run(&self.run).await?;
+    pub(crate) async fn run(self, app: &App) -> Result<Exit> {
+        let (engine, id) = app.engine_and_run(&self.run).await?;
         let loaded = engine.load(&id).await?;
         let report = view::report(id.as_str(), &loaded.spec, &loaded.run, loaded.is_alive());
-        if global.wants_json() {
-            stdout::json(&json!({ "run_id": id.as_str(), "markdown": report }));
+        if app.wants_json() {
+            app.print_json(&json!({ "run_id": id.as_str(), "markdown": report }));
         } else {
-            stdout::text(&report);
+            app.print(&app.page().text(&report));
         }
         Ok(Exit::DONE)
     }

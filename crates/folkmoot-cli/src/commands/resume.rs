@@ -2,7 +2,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::drive::drive;
-use crate::{exit::Exit, world::Global};
+use crate::{app::App, exit::Exit};
 
 /// Goes on with a run that was interrupted; nothing that was answered is asked again.
 #[derive(Debug, Args)]
@@ -12,9 +12,9 @@ pub(crate) struct Resume {
 }
 
 impl Resume {
-    pub(crate) async fn run(self, global: &Global) -> Result<Exit> {
-        let (engine, id) = global.engine_and_run(&self.run).await?;
+    pub(crate) async fn run(self, app: &App) -> Result<Exit> {
+        let (engine, id) = app.engine_and_run(&self.run).await?;
         let driver = engine.resume(&id).await?;
-        drive(driver, global).await
+        drive(driver, app).await
     }
 }

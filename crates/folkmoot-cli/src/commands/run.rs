@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::{drive::drive, team::TeamArgs};
-use crate::{exit::Exit, world::Global};
+use crate::{app::App, exit::Exit};
 
 /// Runs a team on a task.
 #[derive(Debug, Args)]
@@ -18,12 +18,12 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) async fn run(self, global: &Global) -> Result<Exit> {
-        let spec = match self.team.check()?.spec(global) {
+    pub(crate) async fn run(self, app: &App) -> Result<Exit> {
+        let spec = match self.team.check()?.spec(app) {
             Ok(spec) => spec,
             Err(exit) => return Ok(exit),
         };
-        let driver = global.engine()?.start(Arc::new(spec)).await?;
-        drive(driver, global).await
+        let driver = app.engine()?.start(Arc::new(spec)).await?;
+        drive(driver, app).await
     }
 }

@@ -5,9 +5,9 @@ use folkmoot_runtime::engine::Listed;
 use serde_json::{Value, json};
 
 use crate::{
+    app::{self, App},
     exit::Exit,
-    terminal::{moment, stdout, tables},
-    world::Global,
+    terminal::tables,
 };
 
 /// Lists runs, newest first.
@@ -19,13 +19,12 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    pub(crate) async fn run(self, global: &Global) -> Result<Exit> {
-        let runs = global.engine()?.list(None, self.limit).await?;
-        let runs: Vec<Value> = runs.iter().map(listed).collect();
-        if global.wants_json() {
-            stdout::json(&Value::Array(runs));
+    pub(crate) async fn run(self, app: &App) -> Result<Exit> {
+        let runs = app.engine()?.list(None, self.limit).await?;
+        if app.wants_json() {
+            app.print_json(&runs.iter().map(listed).collect::<Vec<Value>>());
         } else {
-            stdout::text(&tables::runs(&runs));
+            app.print(&tables::runs(&app.page(), &runs, app::now()));
         }
         Ok(Exit::DONE)
     }
@@ -42,8 +41,8 @@ fn listed(run: &Listed) -> Value {
         "strategy": summary.map(|it| it.strategy.clone()),
         "team": summary.map(|it| it.team.clone()),
         "prompt": summary.map(|it| it.prompt.clone()),
-        "started_at": summary.map(|it| moment::rfc3339(it.started_at)),
-        "ended_at": summary.and_then(|it| it.ended_at).map(moment::rfc3339),
+        "started_at": summary.map(|it| app::rfc3339(it.started_at)),
+        "ended_at": summary.and_then(|it| it.ended_at).map(app::rfc3339),
         "usage": summary.map(|it| &it.usage),
         "owner": run.owner.as_ref().map(ToString::to_string),
     })

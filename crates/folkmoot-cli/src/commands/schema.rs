@@ -2,7 +2,7 @@ use anyhow::Result;
 use clap::Args;
 use folkmoot_core::file;
 
-use crate::{exit::Exit, terminal::stdout};
+use crate::{app::App, exit::Exit};
 
 /// Prints the JSON Schema of team files, for editors.
 #[derive(Debug, Args)]
@@ -11,8 +11,8 @@ use crate::{exit::Exit, terminal::stdout};
 pub(crate) struct Schema {}
 
 impl Schema {
-    pub(crate) fn run(self) -> Result<Exit> {
-        stdout::json(&file::schema(&file::team::TEAM));
+    pub(crate) fn run(self, app: &App) -> Result<Exit> {
+        app.print_json(&file::schema(&file::team::TEAM));
         Ok(Exit::DONE)
     }
 }

@@ -1,13 +1,13 @@
 use anyhow::Result;
 use clap::Args;
-use folkmoot_core::{event::Record, view};
+use folkmoot_core::view;
 use folkmoot_runtime::engine::{EngineError, Loaded};
 use serde_json::{Value, json};
 
 use crate::{
+    app::{self, App},
     exit::Exit,
-    terminal::{moment, stdout, tables},
-    world::Global,
+    terminal::show,
 };
 
 /// Shows a run: its result, every call with its request and reply, its events.
@@ -24,13 +24,13 @@ pub(crate) struct Show {
 }
 
 impl Show {
-    pub(crate) async fn run(self, global: &Global) -> Result<Exit> {
-        let (engine, id) = global.engine_and_run(&self.run).await?;
+    pub(crate) async fn run(self, app: &App) -> Result<Exit> {
+        let (engine, id) = app.engine_and_run(&self.run).await?;
         let loaded = engine.load(&id).await?;
-        if global.wants_json() {
-            stdout::json(&self.as_json(&loaded)?);
+        if app.wants_json() {
+            app.print_json(&self.as_json(&loaded)?);
         } else {
-            stdout::text(&self.as_text(&loaded)?);
+            app.print(&self.as_text(&loaded, app)?);
         }
         Ok(Exit::DONE)
     }
@@ -41,24 +41,25 @@ impl Show {
             None => view::calls(spec, run),
             Some(key) => vec![one_call(loaded, key)?],
         };
-        let calls: Vec<Value> = calls.iter().map(|call| moment::readable(json!(call))).collect();
+        let calls: Vec<Value> = calls.iter().map(call).collect();
         let outcome = view::outcome(id.as_str(), spec, run, loaded.is_alive());
         let mut shown = json!({ "run": outcome, "calls": calls });
         if self.events {
-            shown["events"] = loaded.records.iter().map(event).collect();
+            shown["events"] = json!(loaded.records);
         }
         Ok(shown)
     }
 
-    fn as_text(&self, loaded: &Loaded) -> Result<String> {
+    fn as_text(&self, loaded: &Loaded, app: &App) -> Result<String> {
         let Loaded { id, spec, run, .. } = loaded;
         if let Some(key) = &self.call {
-            return Ok(tables::call(&one_call(loaded, key)?));
+            return Ok(show::call(&app.page(), &one_call(loaded, key)?));
         }
         let outcome = view::outcome(id.as_str(), spec, run, loaded.is_alive());
-        let mut text = tables::run(&outcome, &view::calls(spec, run));
+        let mut text = show::run(&app.page(), &outcome, &view::calls(spec, run));
         if self.events {
-            let lines = loaded.records.iter().map(|record| event(record).to_string() + "\n");
+            let lines =
+                loaded.records.iter().map(|record| app.page().line(&record.to_json()) + "\n");
             text.extend(lines);
         }
         Ok(text)
@@ -72,6 +73,12 @@ fn one_call(loaded: &Loaded, key: &str) -> Result<view::CallView> {
     Ok(call.ok_or_else(no_such_call)?)
 }
 
-fn event(record: &Record) -> Value {
-    json!(record)
+/// A call as programs read it, with moments they can read.
+fn call(call: &view::CallView) -> Value {
+    let mut shown = json!(call);
+    shown["asked_at"] = app::rfc3339(call.asked_at).into();
+    if let Some(at) = call.answered_at {
+        shown["answered_at"] = app::rfc3339(at).into();
+    }
+    shown
 }

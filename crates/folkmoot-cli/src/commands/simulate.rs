@@ -1,7 +1,4 @@
-use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
@@ -13,8 +10,12 @@ use folkmoot_core::{
     view,
 };
 
-use super::team::TeamArgs;
-use crate::{exit::Exit, terminal, world::Global};
+use super::{drive::tell, team::TeamArgs};
+use crate::{
+    app::{self, App, Output},
+    exit::Exit,
+    terminal::stream,
+};
 
 /// Rehearses a team against its scripts, in virtual time. No model is called.
 #[derive(Debug, Args)]
@@ -27,15 +28,19 @@ pub(crate) struct Simulate {
 }
 
 impl Simulate {
-    pub(crate) async fn run(self, global: &Global) -> Result<Exit> {
-        let spec = match self.team.check()?.spec(global) {
+    pub(crate) async fn run(self, app: &App) -> Result<Exit> {
+        let spec = match self.team.check()?.spec(app) {
             Ok(spec) => Arc::new(with_stand_ins(spec)),
             Err(exit) => return Ok(exit),
         };
-        let sim = Sim::start(spec, self.seed, wall(), &mut Rehearsal).finish(&mut Rehearsal);
-        let id = global.engine()?.keep(&sim.spec, &sim.log).await?;
+        let sim = Sim::start(spec, self.seed, app::now(), &mut Rehearsal).finish(&mut Rehearsal);
+        let id = app.engine()?.keep(&sim.spec, &sim.log).await?;
         let outcome = view::outcome(id.as_str(), &sim.spec, &sim.run, false);
-        terminal::result::tell(&outcome, global.output());
+        tell(&outcome, &sim.spec.limits, app);
+        if app.output() == Output::StreamJson {
+            sim.log.iter().for_each(|record| app.print(&stream::record(id.as_str(), record)));
+            app.print(&stream::result(&outcome));
+        }
         Ok(outcome.status.into())
     }
 }
@@ -51,9 +56,4 @@ fn with_stand_ins(mut spec: Spec) -> Spec {
         .collect();
     spec.warnings.extend(warnings);
     spec
-}
-
-fn wall() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

@@ -16,10 +16,10 @@ use folkmoot_core::{
 use serde_json::{Value, json};
 
 use crate::{
+    app::App,
     config::{self, Config},
     exit::{Exit, Refusal},
-    terminal::{diagnostics, stdout},
-    world::Global,
+    terminal::diagnostics,
 };
 
 /// The largest task, in bytes.
@@ -258,20 +258,19 @@ impl Team {
     }
 
     /// The spec, or the exit of a command that has told what is wrong with it.
-    pub(crate) fn spec(self, global: &Global) -> std::result::Result<Spec, Exit> {
-        self.tell(global);
+    pub(crate) fn spec(self, app: &App) -> std::result::Result<Spec, Exit> {
+        self.tell(app);
         self.checked.spec.ok_or(Exit::USAGE)
     }
 
     /// Tells what is wrong or doubtful: to people all of it, to programs the errors.
-    fn tell(&self, global: &Global) {
-        if !global.wants_json() {
-            diagnostics::tell(&self.checked.diagnostics, &self.name, &self.checked.text);
-            return;
+    fn tell(&self, app: &App) {
+        if !app.wants_json() {
+            return self.tell_people(app);
         }
         let errors = self.findings(Severity::Error);
         if let Some(first) = errors.first() {
-            stdout::line(&json!({ "error": first, "errors": errors }).to_string());
+            app.print_json(&json!({ "error": first, "errors": errors }));
         }
     }
 
@@ -282,8 +281,9 @@ impl Team {
     }
 
     /// Tells people all findings.
-    pub(crate) fn tell_people(&self) {
-        diagnostics::tell(&self.checked.diagnostics, &self.name, &self.checked.text);
+    pub(crate) fn tell_people(&self, app: &App) {
+        let source = diagnostics::Source { name: &self.name, text: &self.checked.text };
+        app.tell(&diagnostics::render(&app.screen(), source, &self.checked.diagnostics));
     }
 }
 

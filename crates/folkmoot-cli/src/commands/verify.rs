@@ -2,11 +2,7 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 
-use crate::{
-    exit::Exit,
-    terminal::{stderr, stdout},
-    world::Global,
-};
+use crate::{app::App, exit::Exit};
 
 /// Proves that the record of a run is as it was written: nothing changed, missing or moved.
 #[derive(Debug, Args)]
@@ -16,17 +12,17 @@ pub(crate) struct Verify {
 }
 
 impl Verify {
-    pub(crate) async fn run(self, global: &Global) -> Result<Exit> {
-        let (engine, id) = global.engine_and_run(&self.run).await?;
+    pub(crate) async fn run(self, app: &App) -> Result<Exit> {
+        let (engine, id) = app.engine_and_run(&self.run).await?;
         let head = engine.verify(&id).await?;
-        if global.wants_json() {
-            stdout::json(&json!({
+        if app.wants_json() {
+            app.print_json(&json!({
                 "run_id": id.as_str(), "valid": true, "records": head.seq,
                 "hash": head.hash.to_string(),
             }));
         } else {
-            stderr::line(&format!("run {id}: {} records, as they were written", head.seq));
-            stdout::line(&head.hash.to_string());
+            app.tell(&format!("run {id}: {} records, as they were written", head.seq));
+            app.print(&head.hash.to_string());
         }
         Ok(Exit::DONE)
     }

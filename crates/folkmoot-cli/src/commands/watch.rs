@@ -1,11 +1,13 @@
 use anyhow::Result;
 use clap::Args;
-use folkmoot_core::{event::Event, run::Run, view};
+use folkmoot_core::{run::Run, view};
+use folkmoot_runtime::driver::Observer;
 
+use super::drive::tell;
 use crate::{
+    app::App,
     exit::Exit,
-    terminal::{self, Watching},
-    world::{Global, Output},
+    terminal::{plain::Detail, progress::Progress, stream},
 };
 
 /// Follows a run, whoever drives it, until it ends.
@@ -19,25 +21,34 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) async fn run(self, global: &Global) -> Result<Exit> {
-        let (engine, id) = global.engine_and_run(&self.run).await?;
+    pub(crate) async fn run(self, app: &App) -> Result<Exit> {
+        let (engine, id) = app.engine_and_run(&self.run).await?;
         let mut watcher = engine.watch(&id, self.after).await?;
         let loaded = engine.load(&id).await?;
-        // Events are the output here: the JSON of a watch is the stream of them.
-        let output = if global.wants_json() { Output::StreamJson } else { Output::Text };
-        let watching = Watching::begin(output, &id, &loaded.spec);
         let mut run = Run::fold(loaded.records.iter().filter(|it| it.seq <= self.after));
+        // Events are the output here: the JSON of a watch is the stream of them.
+        let progress =
+            (!app.wants_json()).then(|| Progress::stderr(app.screen(), Detail::Everything));
         while run.ending().is_none() {
             let records = watcher.next().await?;
-            records.iter().for_each(|record| run.apply(record));
-            watching.observer().recorded(&loaded.spec, &run, &records);
-            if records.iter().any(|record| matches!(record.event, Event::Ended { .. })) {
-                break;
+            for record in &records {
+                run.apply(record);
+                if progress.is_none() {
+                    app.print(&stream::record(id.as_str(), record));
+                }
+            }
+            if let Some(progress) = &progress {
+                progress.recorded(&loaded.spec, &run, &records);
             }
         }
-        watching.end();
         let outcome = view::outcome(id.as_str(), &loaded.spec, &run, false);
-        terminal::result::tell(&outcome, output);
+        match progress {
+            None => app.print(&stream::result(&outcome)),
+            Some(progress) => {
+                progress.finish();
+                tell(&outcome, &loaded.spec.limits, app);
+            }
+        }
         Ok(outcome.status.into())
     }
 }

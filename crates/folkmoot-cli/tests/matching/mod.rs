@@ -4,14 +4,14 @@ use serde_json::Value;
 
 /// What was found differs from what the case expects.
 #[derive(Debug)]
-pub struct Mismatch(pub String);
+pub(crate) struct Mismatch(pub(crate) String);
 
-pub fn need(holds: bool, why: impl FnOnce() -> String) -> Result<(), Mismatch> {
+pub(crate) fn need(holds: bool, why: impl FnOnce() -> String) -> Result<(), Mismatch> {
     if holds { Ok(()) } else { Err(Mismatch(why())) }
 }
 
 /// Compares what was `got` at `path` (nothing, if it is missing) with what is wanted.
-pub fn matches(wanted: &Value, got: Option<&Value>, path: &str) -> Result<(), Mismatch> {
+pub(crate) fn matches(wanted: &Value, got: Option<&Value>, path: &str) -> Result<(), Mismatch> {
     match wanted {
         Value::Object(fields) if fields.contains_key("$absent") => {
             need(got.is_none(), || format!("{path} should be absent"))
@@ -121,20 +121,20 @@ fn parts(arg: &Value) -> impl Iterator<Item = String> {
     list.into_iter().map(|part| as_text(&part))
 }
 
-pub fn contains(arg: &Value, got: &Value, path: &str) -> Result<(), Mismatch> {
+pub(crate) fn contains(arg: &Value, got: &Value, path: &str) -> Result<(), Mismatch> {
     let text = as_text(got);
     parts(arg).try_for_each(|part| {
         need(text.contains(&part), || format!("{path} lacks {part:?}: {text}"))
     })
 }
 
-pub fn contains_not(arg: &Value, got: &Value, path: &str) -> Result<(), Mismatch> {
+pub(crate) fn contains_not(arg: &Value, got: &Value, path: &str) -> Result<(), Mismatch> {
     let text = as_text(got);
     parts(arg).try_for_each(|part| {
         need(!text.contains(&part), || format!("{path} should not contain {part:?}: {text}"))
     })
 }
 
-pub fn equals(arg: &Value, got: &Value, path: &str) -> Result<(), Mismatch> {
+pub(crate) fn equals(arg: &Value, got: &Value, path: &str) -> Result<(), Mismatch> {
     matches(arg, Some(got), path)
 }

@@ -1,0 +1,142 @@
+//! Wiring: from flags, config and environment to an engine and to where output goes.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use folkmoot_agents::Agents;
+use folkmoot_runtime::{
+    engine::{Engine, RunId},
+    store::SqliteStore,
+    tools::NoTools,
+};
+use serde::Serialize;
+
+use crate::{
+    config::{self, Config},
+    terminal::{json, screen::Screen, secrets::Secrets, sink::Sink, stream::Stream},
+};
+
+/// Flags of every command.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// The file in which runs are kept [default: in the user's state directory]
+    #[arg(long, global = true, env = "FOLKMOOT_DB", hide_env_values = true, value_name = "FILE")]
+    db: Option<PathBuf>,
+    /// How results are printed on standard output
+    #[arg(long, global = true, value_enum, default_value_t = Output::Text, value_name = "FORMAT")]
+    output: Output,
+    /// Short for --output json
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people.
+    Text,
+    /// One JSON value.
+    Json,
+    /// One event a line, the result last.
+    StreamJson,
+}
+
+/// What every command needs: its global flags, and where output goes.
+pub(crate) struct App {
+    global: Global,
+    secrets: Secrets,
+    out: Sink,
+    err: Sink,
+}
+
+impl App {
+    /// The application of one command.
+    pub(crate) fn new(global: Global) -> App {
+        // A config that cannot be read is the command's to report, if it needs one at all.
+        let secrets = Config::load().map(|config| config.secrets()).unwrap_or_default();
+        let (out, err) = (Sink::stdout(secrets.clone()), Sink::stderr(secrets.clone()));
+        App { global, secrets, out, err }
+    }
+
+    /// How results are to be printed.
+    pub(crate) fn output(&self) -> Output {
+        match self.global.output {
+            Output::Text if self.global.json => Output::Json,
+            output => output,
+        }
+    }
+
+    /// Whether a program reads what is printed.
+    pub(crate) fn wants_json(&self) -> bool {
+        self.output() != Output::Text
+    }
+
+    /// What people read on standard output.
+    pub(crate) fn page(&self) -> Screen {
+        Screen::stdout(self.secrets.clone())
+    }
+
+    /// What people read on standard error.
+    pub(crate) fn screen(&self) -> Screen {
+        Screen::stderr(self.secrets.clone())
+    }
+
+    /// Prints text that is safe already.
+    pub(crate) fn print(&self, text: &str) {
+        self.out.put(text);
+    }
+
+    /// Prints a value for programs; laid out for reading if a person looks on.
+    pub(crate) fn print_json(&self, value: &impl Serialize) {
+        let is_read = self.page().is_live();
+        self.out.put(&if is_read { json::page(value) } else { json::line(value) });
+    }
+
+    /// Tells people something of Folkmoot's own, on standard error.
+    pub(crate) fn tell(&self, text: &str) {
+        self.err.put(text);
+    }
+
+    /// A stream of the events of `run` on standard output.
+    pub(crate) fn stream(&self, run: &RunId) -> Stream {
+        Stream::new(run.as_str(), Sink::stdout(self.secrets.clone()))
+    }
+
+    /// Waits until everything is written.
+    pub(crate) fn close(&self) -> std::io::Result<()> {
+        self.err.close()?;
+        self.out.close()
+    }
+
+    /// The engine over the store that was named, and the models of the config.
+    pub(crate) fn engine(&self) -> Result<Engine> {
+        let agents = Agents::new(Config::load()?.providers());
+        let file = self.global.db.clone().map_or_else(config::state_file, Ok)?;
+        let store = Arc::new(SqliteStore::open(&file)?);
+        Ok(Engine::new(store, Arc::new(agents), Arc::new(NoTools), "folkmoot"))
+    }
+
+    /// The engine, and the run that is meant by `given`.
+    pub(crate) async fn engine_and_run(&self, given: &str) -> Result<(Engine, RunId)> {
+        let engine = self.engine()?;
+        let run = engine.find(given).await?;
+        Ok((engine, run))
+    }
+}
+
+/// The wall clock, in microseconds since 1970.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// A moment in microseconds since 1970, as programs write it.
+pub(crate) fn rfc3339(micros: u64) -> String {
+    let moment = jiff::Timestamp::from_microsecond(i64::try_from(micros).unwrap_or(i64::MAX));
+    moment.map(|moment| moment.to_string()).unwrap_or_default()
+}
