@@ -13,4 +13,5 @@ pub mod programs;
 pub mod render;
 pub mod spec;
 pub mod team;
+pub mod text;
 pub mod time;
