@@ -15,3 +15,4 @@ pub mod spec;
 pub mod team;
 pub mod text;
 pub mod time;
+pub mod verdict;

@@ -1,0 +1,298 @@
+//! Names out of a closed set, in the place where a reply states its choice (rules.md 2.2, 2.3).
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::{
+    Object, Reading, Unreadable,
+    clean::{Sentence, sentences, spoken},
+    excerpt,
+    forms::{Closed, is_bare},
+    lines::unlisted,
+    object::illegal,
+};
+use crate::call::Answer;
+
+/// The most bytes of a line that are looked at for names that hold ends of sentences.
+const LONGEST_NAMES: usize = 1024;
+
+/// A closed set of names that a reply is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Names<'a, T> {
+    /// The key under which an object holds a name or a list of names.
+    pub key: &'a str,
+    /// What may stand before the name and a colon at the start of a sentence.
+    pub labels: &'a [&'a str],
+    /// The names and whom they mean; several names may mean the same.
+    pub names: &'a [(&'a str, T)],
+}
+
+impl<T: Copy + PartialEq> Names<'_, T> {
+    /// Reads the one name that `answer` states.
+    pub fn read(&self, answer: &Answer) -> Reading<T> {
+        match self.read_all(answer) {
+            Reading::Value(named) => Reading::one_of(named),
+            Reading::None => Reading::None,
+            Reading::Ambiguous(named) => Reading::Ambiguous(named.concat()),
+            Reading::Unreadable(why) => Reading::Unreadable(why),
+        }
+    }
+
+    /// Reads all names that `answer` states in one place: its object, else behind the last label, else
+    /// a sentence that is nothing but names.
+    pub fn read_all(&self, answer: &Answer) -> Reading<Vec<T>> {
+        match Object::find(answer, self.key) {
+            Err(why) => Reading::Unreadable(why),
+            Ok(None) => self.read_spoken(&spoken(&answer.text)),
+            Ok(Some(object)) => {
+                object.get(self.key).map_or(Reading::None, |value| self.read_field(value))
+            }
+        }
+    }
+
+    /// Reads the names in a structured field: a text, or a list of texts.
+    pub fn read_field(&self, value: &Value) -> Reading<Vec<T>> {
+        let closed = self.closed();
+        let reading = match value {
+            Value::Array(list) if !list.is_empty() => {
+                each(&closed, list.iter().map(|item| item.as_str().unwrap_or_default()))
+            }
+            _ => place(&closed, value.as_str().unwrap_or_default()),
+        };
+        match reading {
+            Reading::Value(_) | Reading::Ambiguous(_) => reading,
+            Reading::None | Reading::Unreadable(_) => Reading::Unreadable(illegal(self.key, value)),
+        }
+    }
+
+    fn read_spoken(&self, spoken: &str) -> Reading<Vec<T>> {
+        let closed = self.closed();
+        let (mut alone, mut label, mut near_miss) = (Vec::new(), None, None);
+        for sentence in sentences(spoken) {
+            let text = unlisted(sentence.text).unwrap_or(sentence.text);
+            match closed.behind_label(text) {
+                Some(value) if is_bare(value) => label = None,
+                Some(value) => {
+                    let found = places(&closed, value, rest_of_line(sentence, value));
+                    label = Some(found.ok_or(sentence.text));
+                }
+                None => match places(&closed, text, rest_of_line(sentence, text)) {
+                    Some(Reading::Value(named)) => alone.push(named),
+                    Some(Reading::Ambiguous(named)) => alone.extend(named),
+                    _ if near_miss.is_none() && closed.comes_close(text) => near_miss = Some(text),
+                    _ => {}
+                },
+            }
+        }
+        let refused = |text| Reading::Unreadable(Unreadable::NearMiss(excerpt(text)));
+        match label {
+            Some(Ok(reading)) => reading,
+            Some(Err(text)) => refused(text),
+            None if alone.is_empty() => near_miss.map_or(Reading::None, refused),
+            None => Reading::one_of(alone),
+        }
+    }
+
+    fn closed(&self) -> Closed<T> {
+        Closed::new(self.names, self.labels)
+    }
+}
+
+/// The end of the line from `text` on, which is the end of `sentence`.
+fn rest_of_line<'a>(sentence: Sentence<'a>, text: &'a str) -> &'a str {
+    let rest = &sentence.line[sentence.text.len() - text.len()..];
+    if rest.len() <= LONGEST_NAMES { rest } else { text }
+}
+
+/// The names in `rest` of a line, since a name may hold what ends a sentence, else in the `sentence`,
+/// else before a remark in it.
+fn places<T: Copy + PartialEq>(
+    closed: &Closed<T>,
+    sentence: &str,
+    rest: &str,
+) -> Option<Reading<Vec<T>>> {
+    let named = sentence.split_once([':', '：']).map_or("", |(named, _)| named);
+    let mut readings = [rest, sentence, named].into_iter().map(|text| place(closed, text));
+    readings.find(|reading| *reading != Reading::None)
+}
+
+/// The names in `text`, which holds nothing else: one, or several between commas.
+fn place<T: Copy + PartialEq>(closed: &Closed<T>, text: &str) -> Reading<Vec<T>> {
+    let list = text.trim().trim_start_matches('[').trim_end_matches(']');
+    match each(closed, [text]) {
+        Reading::None => each(closed, list.split([',', '，', '、'])),
+        reading => reading,
+    }
+}
+
+/// Whom `texts` mean, without repeats; nobody if one of them is no name.
+fn each<'a, T: Copy + PartialEq>(
+    closed: &Closed<T>,
+    texts: impl IntoIterator<Item = &'a str>,
+) -> Reading<Vec<T>> {
+    let mut named = Vec::new();
+    for text in texts {
+        match meant_by(closed, text) {
+            Reading::Value(meant) if named.contains(&meant) => {}
+            Reading::Value(meant) => named.push(meant),
+            Reading::Ambiguous(several) => {
+                return Reading::Ambiguous(several.into_iter().map(|one| vec![one]).collect());
+            }
+            Reading::None | Reading::Unreadable(_) => return Reading::None,
+        }
+    }
+    Reading::Value(named)
+}
+
+/// Whom `text` means: as it stands, else without quotation marks, else without a remark in brackets.
+/// A name is matched whole, so never inside a longer one.
+fn meant_by<T: Copy + PartialEq>(closed: &Closed<T>, text: &str) -> Reading<T> {
+    static REMARK: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"\s*[(（][^()（）]*[)）]\W*$").expect("the pattern is sound"));
+    let dress = |c: char| c.is_whitespace() || "*_`'\"“”‘’„«»「」『』[].!。！,;，；、".contains(c);
+    let bare = text.trim_matches(dress);
+    [text, bare, &REMARK.replace(bare, "")]
+        .into_iter()
+        .map(|text| closed.meaning(text))
+        .find(|reading| *reading != Reading::None)
+        .unwrap_or(Reading::None)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    const TEAM: Names<'static, usize> = Names {
+        key: "next",
+        labels: &["next", "下一步"],
+        names: &[
+            ("Lead Engineer", 0),
+            ("lead-engineer", 0),
+            ("qa_bot", 1),
+            ("产品", 2),
+            ("产品经理", 3),
+            ("C++ (backend)", 4),
+            ("Dr. No", 5),
+            ("Tester", 6),
+            ("🤖", 7),
+            ("👩\u{200D}💻", 8),
+            ("parent", 9),
+        ],
+    };
+
+    fn read(text: &str) -> Reading<usize> {
+        TEAM.read(&Answer::text(text))
+    }
+
+    #[test]
+    fn a_name_behind_its_label_is_read_in_any_dress() {
+        for (text, meant) in [
+            ("NEXT: lead\\_engineer", 0),
+            ("I looked.\n**Next:** `Lead  Engineer`.", 0),
+            ("- next： \"LEAD-ENGINEER\"!", 0),
+            ("Fine. NEXT: qa_bot. Because it fails.", 1),
+            ("下一步：产品经理。", 3),
+            ("next: **产品**", 2),
+            ("NEXT: C++ (backend)", 4),
+            ("NEXT: c++ (BACKEND) (for the parser)", 4),
+            ("NEXT: Dr. No", 5),
+            ("NEXT: tester: it is ready", 6),
+            ("NEXT: 🤖", 7),
+            ("NEXT: ['tester']", 6),
+            ("NEXT: \"tester", 6),
+            ("- next: PARENT (done)", 9),
+            ("NEXT: 产品\nNEXT: ＴＥＳＴＥＲ", 6),
+        ] {
+            assert_eq!(read(text), Reading::Value(meant), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_by_itself_is_a_choice() {
+        assert_eq!(read("产品"), Reading::Value(2));
+        assert_eq!(read("I think so.\n**Tester.**\n"), Reading::Value(6));
+        assert_eq!(read("Choice:\n- Dr. No\n"), Reading::Value(5));
+        assert_eq!(read("2) 👩💻"), Reading::Value(8));
+        assert_eq!(read("tester\nqa bot"), Reading::Ambiguous(vec![6, 1]));
+    }
+
+    #[test]
+    fn a_name_in_prose_or_code_is_no_choice() {
+        for text in [
+            "The tester should look at it",
+            "```\nNEXT: tester\n```",
+            "> NEXT: tester",
+            "<think>NEXT: tester</think> hm",
+            "My next: tester",
+        ] {
+            assert_eq!(read(text), Reading::None, "{text}");
+        }
+    }
+
+    #[test]
+    fn something_else_behind_the_last_label_is_unreadable() {
+        for text in ["NEXT: nobody", "NEXT: tester and qa_bot", "NEXT: 产品经", "NEXT: <name>"] {
+            let text = format!("NEXT: tester\n{text}");
+            assert!(matches!(read(&text), Reading::Unreadable(Unreadable::NearMiss(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_slip_is_told_and_a_bare_label_leads_over() {
+        let near_miss = Reading::Unreadable(Unreadable::NearMiss("Testr.".into()));
+        assert_eq!(read("I looked.\nTestr."), near_miss);
+        assert_eq!(read("NEXT: tester\n**Next:**\n\nqa_bot,"), Reading::Value(1));
+        assert_eq!(read("NEXT: tester\nNEXT:"), Reading::None);
+    }
+
+    #[test]
+    fn several_names_are_ambiguous_where_one_is_wanted() {
+        assert_eq!(read("NEXT: tester, qa_bot"), Reading::Ambiguous(vec![6, 1]));
+        let all = TEAM.read_all(&Answer::text("NEXT: 产品、tester, Tester"));
+        assert_eq!(all, Reading::Value(vec![2, 6]));
+    }
+
+    #[test]
+    fn names_that_loosening_makes_equal_are_ambiguous_unless_one_stands_as_written() {
+        let twins = Names { key: "next", labels: &["next"], names: &[("Inc.", 1), ("Inc", 2)] };
+        let read = |text: &str| twins.read(&Answer::text(text));
+        assert_eq!(read("next: Inc."), Reading::Value(1));
+        assert_eq!(read("next: Inc"), Reading::Value(2));
+        assert_eq!(read("next: INC"), Reading::Ambiguous(vec![1, 2]));
+        assert_eq!(read("INC"), Reading::Ambiguous(vec![1, 2]));
+    }
+
+    #[test]
+    fn a_field_decides_alone() {
+        let read = |value| TEAM.read_all(&Answer::json(value));
+        assert_eq!(read(json!({"next": "Tester"})), Reading::Value(vec![6]));
+        assert_eq!(read(json!({"next": ["qa-bot", "产品"]})), Reading::Value(vec![1, 2]));
+        assert_eq!(read(json!({"vote": "x"})), Reading::None);
+        for value in [json!([]), json!("ghost"), json!(["tester", "ghost"]), json!("")] {
+            let unreadable = Unreadable::Illegal { key: "next".into(), found: value.to_string() };
+            assert_eq!(read(json!({"next": value})), Reading::Unreadable(unreadable));
+        }
+        let answer = Answer::text("NEXT: tester\n```json\n{\"next\": \"ghost\"}\n```");
+        assert!(matches!(TEAM.read(&answer), Reading::Unreadable(_)));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_longer_name_is_never_read_as_a_shorter_one(more in "[a-z0-9产]{1,4}") {
+            let text = format!("NEXT: tester{more}");
+            prop_assert!(matches!(read(&text), Reading::Unreadable(_)));
+        }
+
+        #[test]
+        fn any_reply_is_read(text in "(NEXT: |tester|[:：.,*\n\"`>{}()\\[\\] ]|\\PC){0,30}") {
+            let _ = read(&text);
+        }
+    }
+}
