@@ -9,6 +9,7 @@ pub mod key;
 pub mod limits;
 pub mod money;
 pub mod names;
+pub mod plan;
 pub mod programs;
 pub mod render;
 pub mod spec;
