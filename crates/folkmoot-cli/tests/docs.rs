@@ -101,7 +101,7 @@ fn above<'a>(source: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     };
     let at = lines.iter().position(is_it).expect("the source has the type");
     let from = lines[..at].iter().rposition(|line| line.is_empty()).map_or(0, |line| line + 1);
-    lines[from..at].to_vec().into_iter().take_while(|line| line.starts_with("///"))
+    lines.into_iter().take(at).skip(from).take_while(|line| line.starts_with("///"))
 }
 
 fn comment<'a>(lines: impl Iterator<Item = &'a str>, mark: &str) -> String {

@@ -1,20 +1,38 @@
 //! Names of agents: how they are written, told apart and looked up (graph.md §1, rules.md §2).
 
+use std::sync::LazyLock;
+
+use regex::Regex;
 use unicode_normalization::UnicodeNormalization;
 
 /// The id of an agent: its display name in NFC, trimmed, in lower case, each run of white space one
 /// hyphen. Nothing else changes.
 pub fn slug(name: &str) -> String {
     let name: String = name.nfc().collect();
-    name.to_lowercase().split_whitespace().collect::<Vec<_>>().join("-")
+    // Lower case can make a pair of letter and mark that has a form of its own.
+    let name: String = name.to_lowercase().nfc().collect();
+    name.split_whitespace().collect::<Vec<_>>().join("-")
 }
 
 /// The form in which two names of one team must differ: Unicode form, case, blanks, hyphens and
 /// underscores do not tell agents apart.
 pub fn loosened(name: &str) -> String {
     let separates = |c: &char| c.is_whitespace() || matches!(c, '-' | '_');
+    if name.is_ascii() {
+        return name.chars().filter(|c| !separates(c)).map(|c| c.to_ascii_lowercase()).collect();
+    }
     let name: String = name.nfkc().filter(|c| !separates(c)).collect();
     caseless::default_case_fold_str(&name).nfkc().collect()
+}
+
+/// Whether a word of `name` mixes scripts whose letters look alike, as in `аdmin` with a Cyrillic `а`.
+pub fn mixes_scripts(name: &str) -> bool {
+    static ALIKE: LazyLock<[Regex; 5]> = LazyLock::new(|| {
+        ["Latin", "Greek", "Cyrillic", "Armenian", "Cherokee"]
+            .map(|script| Regex::new(&format!(r"\p{{{script}}}")).expect("these scripts exist"))
+    });
+    name.split(|c: char| !c.is_alphanumeric())
+        .any(|word| ALIKE.iter().filter(|script| script.is_match(word)).count() > 1)
 }
 
 /// The known word that `word` was probably meant to be.
@@ -40,6 +58,8 @@ pub fn suggestion<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> O
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -63,5 +83,41 @@ mod tests {
         assert_eq!(nearest("Jugde", known), Some("judge"));
         assert_eq!(nearest("temperature", known), None);
         assert_eq!(nearest("x", known), None);
+    }
+
+    #[test]
+    fn a_word_of_look_alike_scripts_is_noticed() {
+        for alike in ["lead_\u{430}gent", "\u{3A1}aul", "ops c\u{43E}der"] {
+            assert!(mixes_scripts(alike), "{alike}");
+        }
+        for plain in ["研究员A", "Анна (QA)", "Zoë-2", "データ team", ""] {
+            assert!(!mixes_scripts(plain), "{plain}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_slug_is_its_own_slug(name in "[\\PC\\s]{0,24}") {
+            prop_assert_eq!(slug(&slug(&name)), slug(&name));
+        }
+
+        #[test]
+        fn loosening_twice_changes_nothing(name in "[\\PC\\s]{0,24}") {
+            prop_assert_eq!(loosened(&loosened(&name)), loosened(&name));
+        }
+
+        #[test]
+        fn names_of_any_kind_are_looked_at(name in any::<String>()) {
+            let _ = (mixes_scripts(&name), nearest(&name, ["coder", "研究员"]));
+        }
+    }
+
+    #[test]
+    fn a_slug_is_in_nfc_after_the_case_has_changed_too() {
+        assert_eq!(slug("H\u{331}"), "\u{1E96}");
+        for c in '\0'..'\u{2000}' {
+            let marked = format!("{c}\u{331}");
+            assert_eq!(slug(&slug(&marked)), slug(&marked), "{c:?}");
+        }
     }
 }

@@ -52,22 +52,22 @@ fn reach<'a>(graphemes: impl Iterator<Item = &'a str>, room: usize) -> usize {
 /// longer word (strategies.md §5.3, §6.1).
 pub fn is_cjk(c: char) -> bool {
     matches!(c,
-        '\u{1100}'..='\u{11FF}'     // Hangul Jamo
-        | '\u{2E80}'..='\u{2FDF}'   // radicals
-        | '\u{3005}'..='\u{3007}'   // iteration mark, zero
-        | '\u{3021}'..='\u{3035}'   // Hangzhou numerals, kana repeat marks
+        '\u{1100}'..='\u{11FF}'     // Hangul
+        | '\u{2E80}'..='\u{2FDF}'   // Han radicals
+        | '\u{3005}'..='\u{3007}'   // repeat marks and zero
+        | '\u{3021}'..='\u{3029}'   // numerals
+        | '\u{3031}'..='\u{3035}'   // kana repeat marks
         | '\u{3038}'..='\u{303C}'
-        | '\u{3041}'..='\u{318F}'   // kana, bopomofo, Hangul letters
-        | '\u{31A0}'..='\u{31FF}'
+        | '\u{3041}'..='\u{30FF}'   // kana
+        | '\u{3131}'..='\u{318E}'   // Hangul
+        | '\u{31F0}'..='\u{31FF}'   // kana
         | '\u{3400}'..='\u{4DBF}'   // Han
         | '\u{4E00}'..='\u{9FFF}'
-        | '\u{A960}'..='\u{A97F}'
-        | '\u{AC00}'..='\u{D7FF}'   // Hangul
-        | '\u{F900}'..='\u{FAFF}'
+        | '\u{A960}'..='\u{A97F}'   // Hangul
+        | '\u{AC00}'..='\u{D7FF}'
+        | '\u{F900}'..='\u{FAFF}'   // Han
         | '\u{FF66}'..='\u{FFDC}'   // half-width kana and Hangul
-        | '\u{16FE0}'..='\u{18DFF}'
         | '\u{1AFF0}'..='\u{1B16F}' // kana
-        | '\u{1F200}'..='\u{1F2FF}'
         | '\u{20000}'..='\u{3FFFF}' // Han
     )
 }
@@ -131,6 +131,13 @@ mod tests {
         let tail = tail.rsplit_once("…] ").expect("the mark ends").1;
         assert!(!head.is_empty() && !tail.is_empty());
         assert_eq!(format!("{head}{tail}").replace(family, ""), "");
+    }
+
+    #[test]
+    fn han_kana_and_hangul_are_told_from_other_letters() {
+        assert!("产々〇かカーｶ한ㄱ𠀀".chars().all(is_cjk));
+        assert!(!"aéßЖאक๑1_－、。 ".chars().any(is_cjk));
+        assert!("aé1क\u{301}".chars().all(is_word_letter) && !"_-产 ".chars().any(is_word_letter));
     }
 
     proptest! {

@@ -7,6 +7,8 @@
 mod cycles;
 mod repair;
 mod routing;
+#[cfg(test)]
+mod tests;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 

@@ -170,27 +170,8 @@ fn words(text: &str) -> Vec<&str> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::{limits::Limits, names::slug, team::Target};
-
-    /// A worker with these capabilities, between commas.
-    pub(in crate::plan) fn worker(name: &str, capabilities: &str) -> Agent {
-        Agent {
-            id: AgentId(slug(name).into()),
-            name: name.into(),
-            description: None,
-            prompt: None,
-            capabilities: capabilities.split_terminator(',').map(Arc::from).collect(),
-            grants: Vec::new(),
-            max_steps: 1,
-            retries: 0,
-            limits: Limits::default(),
-            target: Target::Demo,
-        }
-    }
+mod tests {
+    use super::{super::tests::worker, *};
 
     #[track_caller]
     fn goes_to(task: (&str, &[&str]), workers: &[(&str, &str)], wanted: (&str, RoutedBy)) {

@@ -15,18 +15,13 @@ use crate::{call::Answer, text::is_word_letter};
 /// participants, so that a vote for a longer name never falls to a shorter one.
 pub fn read(answer: &Answer, names: &[&str]) -> Option<usize> {
     let names: Vec<String> = names.iter().map(|name| plain(name)).collect();
-    let field = structured(answer)
-        .ok()
-        .flatten()
-        .and_then(|object| Some(plain(object.get("vote")?.as_str()?)));
-    match field {
-        Some(field) => whole(&field, &names),
-        None => {
-            let text = without_reasoning(&answer.text);
-            let text = plain(&without_replies(&text));
-            whole(&text, &names).or_else(|| last_place(&text, &names))
-        }
+    let object = structured(answer).ok().flatten();
+    if let Some(vote) = object.as_ref().and_then(|object| object.get("vote")?.as_str()) {
+        return whole(&plain(vote), &names);
     }
+    let text = without_reasoning(&answer.text);
+    let text = plain(&without_replies(&text));
+    whole(&text, &names).or_else(|| last_place(&text, &names))
 }
 
 /// `text` in lower case and NFC, `：` as `:`, without outer blanks.
@@ -45,8 +40,8 @@ fn whole(text: &str, names: &[String]) -> Option<usize> {
 /// Whom the last place names that names somebody.
 fn last_place(text: &str, names: &[String]) -> Option<usize> {
     let in_word = |c: char| c.is_ascii_lowercase() || c.is_numeric() || c == '_';
-    let places = text.rmatch_indices("vote:").filter(|(at, _)| !text[..*at].ends_with(in_word));
-    places.filter_map(|(at, _)| longest(behind_label(&text[at..])?, names)).next()
+    let mut places = text.rmatch_indices("vote:").filter(|(at, _)| !text[..*at].ends_with(in_word));
+    places.find_map(|(at, _)| longest(behind_label(&text[at..])?, names))
 }
 
 /// What stands behind `vote:` and at most one space.
@@ -65,8 +60,10 @@ fn longest(text: &str, names: &[String]) -> Option<usize> {
 /// Whether `name` ends before `rest` and does not go on in it.
 fn ends_on_boundary(name: &str, rest: &str) -> bool {
     let in_word = |c: char| c == '_' || is_word_letter(c);
-    let joined = rest.strip_prefix(['-', '.']).is_some_and(|rest| rest.starts_with(in_word));
-    !joined && !(name.ends_with(in_word) && rest.starts_with(in_word))
+    let joint = rest.strip_prefix(['-', '.']);
+    let goes_on = name.ends_with(in_word) && rest.starts_with(in_word)
+        || joint.is_some_and(|rest| rest.starts_with(in_word));
+    !goes_on
 }
 
 #[cfg(test)]

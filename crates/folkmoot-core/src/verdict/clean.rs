@@ -14,16 +14,16 @@ use crate::text::is_invisible;
 /// like the whole of it. A private-use character: no word holds it.
 const MASK: char = '\u{E000}';
 
-/// Double quotation marks, opening and closing.
-const QUOTES: [(char, char); 8] = [
-    ('"', '"'),
-    ('＂', '＂'),
-    ('“', '”'),
-    ('„', '“'),
-    ('«', '»'),
-    ('「', '」'),
-    ('『', '』'),
-    ('〝', '〞'),
+/// Double quotation marks, and what closes them.
+const QUOTES: [(char, &str); 8] = [
+    ('"', "\""),
+    ('＂', "＂"),
+    ('“', "”"),
+    ('„', "“”"),
+    ('«', "»"),
+    ('「', "」"),
+    ('『', "』"),
+    ('〝', "〞〟"),
 ];
 
 /// What a closing tag without an opening one means.
@@ -31,7 +31,8 @@ const QUOTES: [(char, char); 8] = [
 enum Orphan {
     /// What precedes it is inside: some models leave out the opening tag.
     Closes,
-    Nothing,
+    /// It is text.
+    Text,
 }
 
 /// The text without reasoning (rules.md 1.3).
@@ -42,7 +43,7 @@ pub(super) fn without_reasoning(text: &str) -> Cow<'_, str> {
 /// The text without `<reply …>` blocks, in which prompts quote others (strategies.md §1.4).
 pub(super) fn without_replies(text: &str) -> Cow<'_, str> {
     static TAG: LazyLock<Regex> = LazyLock::new(|| tag("reply", "[^>]*"));
-    cut(text, &enclosed(text, &TAG, Orphan::Nothing))
+    cut(text, &enclosed(text, &TAG, Orphan::Text))
 }
 
 /// Where `text` holds reasoning: from `<think>` or its like to the closing tag, any case; unclosed to
@@ -136,11 +137,11 @@ pub(super) fn prose(text: &str) -> String {
 /// `text` with a mask for each quotation that closes within its paragraph.
 fn masked_quotes(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
-    let mut open: Option<(usize, char)> = None;
+    let mut open: Option<(usize, &str)> = None;
     let mut blank_line = false;
     for (at, c) in text.char_indices() {
         match open {
-            Some((_, close)) if c == close => {
+            Some((_, close)) if close.contains(c) => {
                 masked.push(MASK);
                 open = None;
             }
@@ -187,33 +188,15 @@ pub(super) fn sentences(text: &str) -> impl Iterator<Item = Sentence<'_>> {
 
 /// How long the first sentence of `line` is.
 fn sentence_end(line: &str) -> usize {
-    let decorates =
-        |c: char| matches!(c, '*' | '_' | '~' | '`' | ')' | ']' | '"' | '”' | '」' | '』');
-    for (at, c) in line.char_indices() {
-        let behind = &line[at + c.len_utf8()..];
-        let rest = behind.trim_start_matches(decorates);
-        let ends = match c {
-            '.' | '!' | '?' | ';' => rest.is_empty() || rest.starts_with(char::is_whitespace),
-            '。' | '！' | '？' | '；' => true,
-            _ => false,
-        };
-        if ends {
+    let marks = ['.', '!', '?', ';', '。', '！', '？', '；'];
+    let decorates = |c: char| "*_~`)]\"”」』".contains(c);
+    for (at, mark) in line.match_indices(marks) {
+        let rest = line[at + mark.len()..].trim_start_matches(decorates);
+        if !mark.is_ascii() || rest.is_empty() || rest.starts_with(char::is_whitespace) {
             return line.len() - rest.len();
         }
     }
     line.len()
-}
-
-/// What stands behind the list marker of `line`; nothing if it has none (strategies.md §5.1.3).
-pub(super) fn unlisted(line: &str) -> Option<&str> {
-    static MARKER: LazyLock<Regex> = LazyLock::new(|| {
-        let bullet = r"(?:[-*+•]|\d+[.)]|\(\d+\))(?:\s+|$)|\d+、\s*";
-        Regex::new(&format!(r"^(?:{bullet})?(?:\[[ xX]\](?:\s+|$))?"))
-            .expect("the pattern is sound")
-    });
-    let line = line.trim();
-    let marker = MARKER.find(line)?;
-    (!marker.is_empty()).then(|| &line[marker.end()..])
 }
 
 #[cfg(test)]
@@ -274,8 +257,7 @@ mod tests {
 
     #[test]
     fn double_quotation_marks_mask_and_single_ones_do_not() {
-        let text =
-            "\"PASS\" “PASS” „PASS“ 「PASS」 『PASS』 «PASS» \"PASS\nPASS\" 'KEPT' it's KEPT";
+        let text = "\"PASS\" “PASS” „PASS“ „PASS” 「PASS」 『PASS』 «PASS» \"PASS\nPASS\" 'KEPT' it's KEPT";
         let prose = prose(text);
         assert!(!prose.contains("PASS") && prose.matches("KEPT").count() == 2, "{prose}");
         assert_eq!(spoken(text), text);
@@ -310,18 +292,6 @@ mod tests {
         assert_eq!(found, wanted);
         assert_eq!(sentences("a b. c d").nth(1).map(|sentence| sentence.line), Some("c d"));
         assert_eq!(sentences("x. c d. e").nth(1).map(|sentence| sentence.line), Some("c d. e"));
-    }
-
-    #[test]
-    fn list_markers_need_a_blank_behind() {
-        for line in
-            ["- a", "* a", " +  a", "• a", "1. a", "12) a", "(3) a", "4、a", "- [ ] a", "[x] a"]
-        {
-            assert_eq!(unlisted(line), Some("a"), "{line}");
-        }
-        for line in ["3D a", "2024 a", "-a", "1.5 a", "[y] a", "a - b", "(a) b", "**a** b"] {
-            assert_eq!(unlisted(line), None, "{line}");
-        }
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! Fenced code in a reply, as models write it rather than as CommonMark has it.
+//! Fenced code in a reply, as models write it rather than as Markdown has it.
 
 use std::ops::Range;
 
@@ -70,11 +70,11 @@ fn opening(text: &str, line: Range<usize>) -> Option<(char, Range<usize>)> {
 
 /// Where the content ends if `line` closes a fence of `length` marks.
 fn closing(text: &str, line: Range<usize>, mark: char, length: usize) -> Option<usize> {
-    let closed = text[line.clone()].trim_end();
-    let content = closed.trim_end_matches(mark);
+    let marked = text[line.clone()].trim_end();
+    let content = marked.trim_end_matches(mark);
     let alone = content.trim_start().is_empty();
-    let closes = closed.len() - content.len() >= length && (alone || mark == '`');
-    closes.then_some(line.start + content.len())
+    let enough = marked.len() - content.len() >= length;
+    (enough && (alone || mark == '`')).then_some(line.start + content.len())
 }
 
 /// The first run of at least `length` backticks in `line`.

@@ -1,12 +1,12 @@
 //! The forms in which words and names of replies are compared (rules.md 1.5, 2.2).
 
-use std::{borrow::Cow, sync::LazyLock};
+use std::sync::LazyLock;
 
 use regex::Regex;
-use unicode_normalization::{UnicodeNormalization, is_nfc};
+use unicode_normalization::UnicodeNormalization;
 
 use super::Reading;
-use crate::names;
+use crate::{names, text::is_invisible};
 
 /// NFKC, full case folding; without emphasis, escapes, symbols such as emoji, characters without
 /// width, closing punctuation, blanks, hyphens and underscores.
@@ -42,7 +42,7 @@ struct Member<T> {
 impl<T: Copy + PartialEq> Closed<T> {
     pub(super) fn new(members: &[(&str, T)], labels: &[&str]) -> Closed<T> {
         let member = |(text, meaning): &(&str, T)| Member {
-            exact: nfc(text).into_owned(),
+            exact: exact(text),
             form: comparable(text),
             meaning: *meaning,
         };
@@ -54,7 +54,7 @@ impl<T: Copy + PartialEq> Closed<T> {
 
     /// What `text` means as it stands, else loosened; more than one member is ambiguous.
     pub(super) fn meaning(&self, text: &str) -> Reading<T> {
-        let exact = nfc(text.trim());
+        let exact = exact(text);
         match self.matching(|member| member.exact == exact) {
             Reading::None => {
                 let form = comparable(text);
@@ -69,7 +69,7 @@ impl<T: Copy + PartialEq> Closed<T> {
         Reading::one_of(matching.map(|member| member.meaning))
     }
 
-    /// What stands behind a label at the start of `sentence`.
+    /// What stands behind a label and a colon at the start of `sentence`; it may be blank.
     pub(super) fn behind_label<'s>(&self, sentence: &'s str) -> Option<&'s str> {
         let (head, value) = sentence.split_once([':', '：'])?;
         self.labels.contains(&comparable(head)).then_some(value)
@@ -90,8 +90,15 @@ impl<T: Copy + PartialEq> Closed<T> {
     }
 }
 
-fn nfc(text: &str) -> Cow<'_, str> {
-    if is_nfc(text) { Cow::Borrowed(text) } else { Cow::Owned(text.nfc().collect()) }
+/// Whether `text` holds nothing but blanks and emphasis.
+pub(super) fn is_bare(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || matches!(c, '*' | '_' | '`' | '~'))
+}
+
+/// `text` as written: only Unicode forms and characters without width do not matter.
+fn exact(text: &str) -> String {
+    let visible = text.trim().chars().filter(|c| !is_invisible(*c));
+    if text.is_ascii() { visible.collect() } else { visible.nfc().collect() }
 }
 
 #[cfg(test)]

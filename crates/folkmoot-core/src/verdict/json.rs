@@ -2,8 +2,10 @@
 //!
 //! Braces and fence marks are never counted: the parser is tried where a value could begin and says
 //! where it ends. One repair is known (rules.md 3.3): a comma before a closing bracket, outside
-//! strings, is dropped. Nothing invents an ending. Of one text at most [`MAX_BYTES`] are looked at, a
-//! value nests 127 deep at most, and all attempts together read the text [`MAX_PASSES`] times at most.
+//! strings, is dropped. Nothing invents an ending.
+//!
+//! Limits (rules.md 3.9): a text has at most [`MAX_BYTES`], a value nests at most 127 deep, and all
+//! attempts together read at most [`MAX_PASSES`] times what the text holds.
 
 use std::{collections::BTreeMap, ops::Range, vec};
 
@@ -14,7 +16,7 @@ use super::fences::Fence;
 /// The longest text in which JSON is looked for.
 pub const MAX_BYTES: usize = 2 << 20;
 
-/// How often failed attempts may read a text again, all together.
+/// How often all attempts together may read a text.
 const MAX_PASSES: usize = 8;
 
 /// A value and where it stands.
@@ -38,20 +40,20 @@ pub(super) enum Failure {
 /// The values in a text: those that begin in fences first, each group from left to right.
 pub(super) struct Scan<'a> {
     text: &'a str,
-    stretches: vec::IntoIter<Range<usize>>,
+    /// What is left to look through.
     here: Range<usize>,
+    stretches: vec::IntoIter<Range<usize>>,
+    /// Where the values begin and end that were read.
     read: BTreeMap<usize, usize>,
+    /// How many bytes all attempts have read.
     work: usize,
-    failed: Option<Attempt>,
+    /// Where the failed attempt that read most began, and how many bytes it read.
+    failed: Option<(usize, usize)>,
     stopped: Option<Failure>,
 }
 
-/// An attempt that found no value: where it began, and how many bytes it read.
-#[derive(Clone, Copy)]
-struct Attempt {
-    start: usize,
-    read: usize,
-}
+/// A value, or why there is none; and how many bytes were read.
+type Attempt = Result<(Value, usize), (Failure, usize)>;
 
 impl<'a> Scan<'a> {
     /// Looks through `text`, whose fences are `fences`.
@@ -80,7 +82,7 @@ impl<'a> Scan<'a> {
     /// Where the attempt failed that read most, if any did: the byte it could not read, or the last
     /// one of a text that was cut off.
     pub(super) fn failed_at(&self) -> Option<usize> {
-        self.failed.map(|attempt| attempt.start + attempt.read.saturating_sub(1))
+        self.failed.map(|(start, read)| start + read.saturating_sub(1))
     }
 
     /// Where the next value could begin.
@@ -102,20 +104,36 @@ impl<'a> Scan<'a> {
     }
 
     /// What stands at `start`, trailing commas dropped; or how far it could be read.
-    fn attempt(&mut self, start: usize) -> Result<(Value, usize), (Failure, usize)> {
+    fn attempt(&mut self, start: usize) -> Attempt {
         let source = &self.text[start..];
-        let mut outcome = first_value(source);
-        if let Err((Failure::Syntax, read)) = outcome
-            && ends_in_trailing_comma(&source[..read])
-        {
-            let repaired = without_trailing_commas(source);
-            self.work += repaired.len();
-            outcome = first_value(&repaired);
+        let outcome = self.first_value(source);
+        match outcome {
+            Err((Failure::Syntax, read)) if ends_in_trailing_comma(&source[..read]) => {
+                self.first_value(&without_trailing_commas(source))
+            }
+            _ => outcome,
         }
+    }
+
+    fn first_value(&mut self, source: &str) -> Attempt {
+        let outcome = first_value(source);
         self.work += match outcome {
             Ok((_, read)) | Err((_, read)) => read,
         };
         outcome
+    }
+
+    /// Notes that the attempt at `start` failed after so many bytes.
+    fn fail(&mut self, start: usize, failure: Failure, read: usize) {
+        let furthest = self.failed.is_none_or(|(_, most)| most < read);
+        if furthest || failure != Failure::Syntax {
+            self.failed = Some((start, read));
+        }
+        let exhausted = self.work > MAX_PASSES * self.text.len();
+        self.stopped = match failure {
+            Failure::Syntax => exhausted.then_some(Failure::TooMuch),
+            Failure::CutOff | Failure::TooMuch => Some(failure),
+        };
     }
 }
 
@@ -133,15 +151,7 @@ impl Iterator for Scan<'_> {
                 }
                 Err((failure, read)) => {
                     self.here.start = start + 1;
-                    if self.failed.is_none_or(|most| most.read < read) || failure != Failure::Syntax
-                    {
-                        self.failed = Some(Attempt { start, read });
-                    }
-                    let exhausted = self.work > MAX_PASSES * self.text.len();
-                    self.stopped = match failure {
-                        Failure::Syntax => exhausted.then_some(Failure::TooMuch),
-                        Failure::CutOff | Failure::TooMuch => Some(failure),
-                    };
+                    self.fail(start, failure, read);
                 }
             }
         }
@@ -162,15 +172,9 @@ fn outside_strings<'f, 'a>(text: &str, fences: &'f [Fence<'a>]) -> Vec<&'f Fence
     fences.iter().filter(is_outside).collect()
 }
 
-/// The value that `text` is, white space around it aside.
+/// The object or list that `text` is, white space around it aside.
 pub(super) fn whole(text: &str) -> Result<Value, Failure> {
     let text = text.trim();
-    if matches!(text, "null" | "true" | "false") {
-        return serde_json::from_str(text).map_err(|_| Failure::Syntax);
-    }
-    if !text.starts_with(['{', '[']) {
-        return Err(Failure::Syntax);
-    }
     let mut scan = Scan::new(text, &[]);
     match scan.next() {
         Some(found) if found.span == (0..text.len()) => Ok(found.value),
@@ -179,9 +183,8 @@ pub(super) fn whole(text: &str) -> Result<Value, Failure> {
     }
 }
 
-/// The value at the start of `source` and how long it is; or why there is none, and how many bytes
-/// show that.
-fn first_value(source: &str) -> Result<(Value, usize), (Failure, usize)> {
+/// The value at the start of `source`, and where the parser says that it ends.
+fn first_value(source: &str) -> Attempt {
     let mut values = Deserializer::from_str(source).into_iter::<Value>();
     match values.next() {
         Some(Ok(value)) => Ok((value, values.byte_offset())),
@@ -321,10 +324,9 @@ mod tests {
     #[test]
     fn a_whole_text_is_one_value_or_none() {
         assert_eq!(whole(" {\"a\": 1,}\n"), Ok(json!({"a": 1})));
-        assert_eq!(whole("null"), Ok(Value::Null));
         assert_eq!(whole("{} {}"), Err(Failure::Syntax));
         assert_eq!(whole("x {}"), Err(Failure::Syntax));
-        assert_eq!(whole("\"text\""), Err(Failure::Syntax));
+        assert_eq!(whole("null"), Err(Failure::Syntax));
         assert_eq!(whole("{\"a\": "), Err(Failure::CutOff));
     }
 

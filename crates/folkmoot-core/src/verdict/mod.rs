@@ -17,10 +17,10 @@ mod clean;
 mod fences;
 mod forms;
 mod json;
+mod lines;
 mod names;
 mod object;
 pub mod plan;
-
 mod scale;
 mod words;
 

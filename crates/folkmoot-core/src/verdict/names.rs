@@ -7,12 +7,16 @@ use serde_json::Value;
 
 use super::{
     Object, Reading, Unreadable,
-    clean::{Sentence, sentences, spoken, unlisted},
+    clean::{Sentence, sentences, spoken},
     excerpt,
-    forms::Closed,
+    forms::{Closed, is_bare},
+    lines::unlisted,
     object::illegal,
 };
 use crate::call::Answer;
+
+/// The most bytes of a line that are looked at for names that hold ends of sentences.
+const LONGEST_NAMES: usize = 1024;
 
 /// A closed set of names that a reply is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +28,6 @@ pub struct Names<'a, T> {
     /// The names and whom they mean; several names may mean the same.
     pub names: &'a [(&'a str, T)],
 }
-
-/// The most bytes in a line that can be names with ends of sentences in them.
-const LONGEST_NAMES: usize = 1024;
 
 impl<T: Copy + PartialEq> Names<'_, T> {
     /// Reads the one name that `answer` states.
@@ -68,16 +69,30 @@ impl<T: Copy + PartialEq> Names<'_, T> {
 
     fn read_spoken(&self, spoken: &str) -> Reading<Vec<T>> {
         let closed = self.closed();
-        let (mut alone, mut label) = (Vec::new(), None);
+        let (mut alone, mut label, mut near_miss) = (Vec::new(), None, None);
         for sentence in sentences(spoken) {
             let text = unlisted(sentence.text).unwrap_or(sentence.text);
-            if let Some(value) = closed.behind_label(text) {
-                label = Some(behind_label(&closed, value, sentence));
-            } else if let Reading::Value(named) = place(&closed, sentence.text) {
-                alone.push(named);
+            match closed.behind_label(text) {
+                Some(value) if is_bare(value) => label = None,
+                Some(value) => {
+                    let found = places(&closed, value, rest_of_line(sentence, value));
+                    label = Some(found.ok_or(sentence.text));
+                }
+                None => match places(&closed, text, rest_of_line(sentence, text)) {
+                    Some(Reading::Value(named)) => alone.push(named),
+                    Some(Reading::Ambiguous(named)) => alone.extend(named),
+                    _ if near_miss.is_none() && closed.comes_close(text) => near_miss = Some(text),
+                    _ => {}
+                },
             }
         }
-        label.unwrap_or_else(|| Reading::one_of(alone))
+        let refused = |text| Reading::Unreadable(Unreadable::NearMiss(excerpt(text)));
+        match label {
+            Some(Ok(reading)) => reading,
+            Some(Err(text)) => refused(text),
+            None if alone.is_empty() => near_miss.map_or(Reading::None, refused),
+            None => Reading::one_of(alone),
+        }
     }
 
     fn closed(&self) -> Closed<T> {
@@ -85,21 +100,22 @@ impl<T: Copy + PartialEq> Names<'_, T> {
     }
 }
 
-/// The names behind a label: in the rest of the line, since a name may hold what ends a sentence, else
-/// in `value`, the rest of the sentence, else before a remark in it.
-fn behind_label<T: Copy + PartialEq>(
+/// The end of the line from `text` on, which is the end of `sentence`.
+fn rest_of_line<'a>(sentence: Sentence<'a>, text: &'a str) -> &'a str {
+    let rest = &sentence.line[sentence.text.len() - text.len()..];
+    if rest.len() <= LONGEST_NAMES { rest } else { text }
+}
+
+/// The names in `rest` of a line, since a name may hold what ends a sentence, else in the `sentence`,
+/// else before a remark in it.
+fn places<T: Copy + PartialEq>(
     closed: &Closed<T>,
-    value: &str,
-    sentence: Sentence<'_>,
-) -> Reading<Vec<T>> {
-    let rest = &sentence.line[sentence.text.len() - value.len()..];
-    let rest = if rest.len() <= LONGEST_NAMES { rest } else { value };
-    let named = value.split_once([':', '：']).map_or("", |(named, _)| named);
-    let readings = [rest, value, named].map(|text| place(closed, text));
-    readings
-        .into_iter()
-        .find(|reading| *reading != Reading::None)
-        .unwrap_or_else(|| Reading::Unreadable(Unreadable::NearMiss(excerpt(sentence.text))))
+    sentence: &str,
+    rest: &str,
+) -> Option<Reading<Vec<T>>> {
+    let named = sentence.split_once([':', '：']).map_or("", |(named, _)| named);
+    let mut readings = [rest, sentence, named].into_iter().map(|text| place(closed, text));
+    readings.find(|reading| *reading != Reading::None)
 }
 
 /// The names in `text`, which holds nothing else: one, or several between commas.
@@ -135,7 +151,7 @@ fn each<'a, T: Copy + PartialEq>(
 fn meant_by<T: Copy + PartialEq>(closed: &Closed<T>, text: &str) -> Reading<T> {
     static REMARK: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"\s*[(（][^()（）]*[)）]\W*$").expect("the pattern is sound"));
-    let dress = |c: char| c.is_whitespace() || "*_`'\"“”‘’„«»「」『』[].!。！".contains(c);
+    let dress = |c: char| c.is_whitespace() || "*_`'\"“”‘’„«»「」『』[].!。！,;，；、".contains(c);
     let bare = text.trim_matches(dress);
     [text, bare, &REMARK.replace(bare, "")]
         .into_iter()
@@ -164,7 +180,7 @@ mod tests {
             ("Dr. No", 5),
             ("Tester", 6),
             ("🤖", 7),
-            ("🦊", 8),
+            ("👩\u{200D}💻", 8),
             ("parent", 9),
         ],
     };
@@ -200,7 +216,8 @@ mod tests {
     fn a_name_by_itself_is_a_choice() {
         assert_eq!(read("产品"), Reading::Value(2));
         assert_eq!(read("I think so.\n**Tester.**\n"), Reading::Value(6));
-        assert_eq!(read("Dr. No"), Reading::None);
+        assert_eq!(read("Choice:\n- Dr. No\n"), Reading::Value(5));
+        assert_eq!(read("2) 👩💻"), Reading::Value(8));
         assert_eq!(read("tester\nqa bot"), Reading::Ambiguous(vec![6, 1]));
     }
 
@@ -219,12 +236,18 @@ mod tests {
 
     #[test]
     fn something_else_behind_the_last_label_is_unreadable() {
-        for text in
-            ["NEXT: nobody", "NEXT: tester and qa_bot", "NEXT: 产品经", "NEXT:", "NEXT: <name>"]
-        {
+        for text in ["NEXT: nobody", "NEXT: tester and qa_bot", "NEXT: 产品经", "NEXT: <name>"] {
             let text = format!("NEXT: tester\n{text}");
             assert!(matches!(read(&text), Reading::Unreadable(Unreadable::NearMiss(_))), "{text}");
         }
+    }
+
+    #[test]
+    fn a_slip_is_told_and_a_bare_label_leads_over() {
+        let near_miss = Reading::Unreadable(Unreadable::NearMiss("Testr.".into()));
+        assert_eq!(read("I looked.\nTestr."), near_miss);
+        assert_eq!(read("NEXT: tester\n**Next:**\n\nqa_bot,"), Reading::Value(1));
+        assert_eq!(read("NEXT: tester\nNEXT:"), Reading::None);
     }
 
     #[test]
@@ -241,6 +264,7 @@ mod tests {
         assert_eq!(read("next: Inc."), Reading::Value(1));
         assert_eq!(read("next: Inc"), Reading::Value(2));
         assert_eq!(read("next: INC"), Reading::Ambiguous(vec![1, 2]));
+        assert_eq!(read("INC"), Reading::Ambiguous(vec![1, 2]));
     }
 
     #[test]

@@ -144,15 +144,17 @@ pub(super) fn structured(answer: &Answer) -> Result<Option<Map<String, Value>>, 
     let text = without_reasoning(&answer.text);
     let text = without_replies(&text);
     let block = fences(&text).pop().map_or("", |fence| &text[fence.body]);
-    let begins_object = |text: &&str| text.trim_start().starts_with('{');
-    let Some(text) = [&*text, block].into_iter().find(begins_object) else {
-        return Ok(None);
-    };
-    match json::whole(text) {
-        Ok(Value::Object(object)) => Ok(Some(object)),
-        Ok(_) => Ok(None),
-        Err(failure) => Err(Broken { failure, text: text.to_owned() }),
+    let mut broken = None;
+    for text in [&*text, block].into_iter().filter(|text| text.trim_start().starts_with('{')) {
+        match json::whole(text) {
+            Ok(Value::Object(object)) => return Ok(Some(object)),
+            Ok(_) => {}
+            Err(failure) => {
+                broken = broken.or_else(|| Some(Broken { failure, text: text.to_owned() }));
+            }
+        }
     }
+    broken.map_or(Ok(None), Err)
 }
 
 /// Whether `text` holds `key` where an object could have it.
@@ -185,6 +187,7 @@ mod tests {
             Some("b".into())
         );
         assert_eq!(verdict("```\n{\"verdict\": \"a\"}\n```\n```sh\nls\n```"), None);
+        assert_eq!(verdict("{a}\n```\n{\"verdict\": \"b\"}\n```"), Some("b".into()));
         assert_eq!(verdict("It is {\"verdict\": \"a\"} in prose"), None);
     }
 

@@ -1,14 +1,15 @@
 //! Reading the plan of a supervisor (strategies.md §5.1). [`crate::plan`] repairs and routes it.
 
-use std::{collections::BTreeSet, ops::Range, slice, sync::LazyLock};
+use std::{collections::BTreeSet, iter, ops::Range, slice, sync::LazyLock};
 
 use regex::Regex;
 use serde_json::Value;
 
 use super::{
-    clean::{before_cut, cut, reasoning, unlisted},
+    clean::{before_cut, cut, reasoning},
     fences::{Fence, fences},
     json::Scan,
+    lines,
 };
 use crate::call::Answer;
 
@@ -139,10 +140,10 @@ fn read_text(reply: &str) -> PlanReading {
             let (line, column) = place(reply, before_cut(&spans, at));
             PlanReading::Undecodable { line, column }
         }
-        Json::None => match lines(text) {
-            lines if lines.is_empty() => PlanReading::Empty,
-            lines => PlanReading::Lines(lines),
-        },
+        Json::None => {
+            let entries: Vec<Entry> = lines::tasks(text).into_iter().map(Entry::text).collect();
+            if entries.is_empty() { PlanReading::Empty } else { PlanReading::Lines(entries) }
+        }
     }
 }
 
@@ -192,7 +193,7 @@ fn wholes(text: &str, fences: &[Fence<'_>]) -> BTreeSet<(usize, usize)> {
         let start = span.end - inner.len();
         (start, start + inner.trim_end().len())
     };
-    [0..text.len()].into_iter().chain(bodies).map(trimmed).collect()
+    iter::once(0..text.len()).chain(bodies).map(trimmed).collect()
 }
 
 /// Whether `text` is meant to be JSON though no value was found.
@@ -232,33 +233,6 @@ fn place(text: &str, offset: usize) -> (usize, usize) {
     let before = &text[..text.floor_char_boundary(offset)];
     let line = before.rfind('\n').map_or(0, |end| end + 1);
     (before.matches('\n').count() + 1, before[line..].chars().count() + 1)
-}
-
-/// The tasks of a plan in prose.
-fn lines(text: &str) -> Vec<Entry> {
-    let lines = text.split(['\n', '\r']).map(str::trim);
-    let lines: Vec<&str> = lines.filter(|line| may_be_task(line)).collect();
-    let marks = lines.iter().skip(1).map(|next| unlisted(next).is_some()).chain([false]);
-    let tasks = lines.iter().zip(marks).filter_map(|(line, before_marked)| match unlisted(line) {
-        Some(task) => Some(task),
-        None if before_marked && announces(line) => None,
-        None => Some(*line),
-    });
-    tasks.map(Entry::text).filter(|entry| entry.description.is_some()).collect()
-}
-
-/// Whether a line is neither blank nor a fence, a rule or a heading.
-fn may_be_task(line: &str) -> bool {
-    let is_rule = line.len() >= 3
-        && ['-', '*', '_'].iter().any(|mark| line.chars().all(|c| c == *mark || c == ' '));
-    let is_heading = line.trim_start_matches('#').starts_with(' ') && line.starts_with('#');
-    let is_fence = line.starts_with("```") || line.starts_with("~~~");
-    !(line.trim_matches('#').is_empty() || is_rule || is_heading || is_fence)
-}
-
-/// Whether a line only leads over to what follows: a colon stands at its end.
-fn announces(line: &str) -> bool {
-    line.trim_end_matches(['*', '_']).ends_with([':', '：'])
 }
 
 #[cfg(test)]
@@ -442,24 +416,6 @@ mod tests {
         }
         let text = "The {plan}:\n{\"tasks\": [\"a\" \"b\"]}";
         assert_eq!(read(text), PlanReading::Undecodable { line: 2, column: 16 });
-    }
-
-    #[test]
-    fn every_other_line_is_a_task_without_its_marker() {
-        let text = "1. alpha\n- beta\n  * gamma\n2) delta\n• epsilon\n3、zeta\n(4) eta\n+ theta\n- [ ] iota\n[x] kappa";
-        let tasks = "alpha beta gamma delta epsilon zeta eta theta iota kappa";
-        assert_eq!(line_tasks(text), tasks.split(' ').collect::<Vec<_>>());
-        assert_eq!(
-            line_tasks("3D model\n\n2024 report\r\n-5 degrees"),
-            ["3D model", "2024 report", "-5 degrees"]
-        );
-    }
-
-    #[test]
-    fn fences_rules_headings_and_announcements_are_no_tasks() {
-        let text = "# Plan\nThe steps are:\n1. collect: all\n***\n**Then：**\n\n- write\n```\nrun it\n```\n---\nDone:";
-        assert_eq!(line_tasks(text), ["collect: all", "write", "run it", "Done:"]);
-        assert_eq!(line_tasks("Do this:\nfirst\n- second"), ["Do this:", "first", "second"]);
     }
 
     #[test]

@@ -58,13 +58,13 @@ impl Scale<'_> {
 
 /// `text` in lower case and narrow characters, without emphasis. NFKC would go too far: `8²` is not 82.
 fn plain(text: &str) -> String {
+    static EMPHASIS: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"[*`~]|\b_+|_+\b").expect("the pattern is sound"));
     let narrow = |c: char| match c {
         '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(c) - 0xFEE0).unwrap_or(c),
         '\u{2212}' => '-',
         _ => c,
     };
-    static EMPHASIS: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(r"[*`~]|\b_+|_+\b").expect("the pattern is sound"));
     let text: String = text.chars().map(narrow).collect();
     EMPHASIS.replace_all(&text, "").to_lowercase()
 }

@@ -6,9 +6,10 @@ use regex::Regex;
 
 use super::{
     Object, Reading, Unreadable,
-    clean::{prose, sentences, unlisted},
+    clean::{prose, sentences},
     excerpt,
-    forms::Closed,
+    forms::{Closed, is_bare},
+    lines::unlisted,
     object::illegal,
 };
 use crate::call::Answer;
@@ -79,6 +80,8 @@ enum Saying<T> {
     Word(T),
     /// A label, and the word behind it if there is one.
     Labelled(Option<T>),
+    /// A label that leads over to what follows.
+    Announced,
 }
 
 impl<T: Copy + PartialEq> Words<'_, T> {
@@ -118,6 +121,7 @@ impl<T: Copy + PartialEq> Words<'_, T> {
             match self.saying(closed, unlisted(sentence.text).unwrap_or(sentence.text)) {
                 Some(Saying::Word(meaning)) => words.push(meaning),
                 Some(Saying::Labelled(meaning)) => label = Some((meaning, sentence.text)),
+                Some(Saying::Announced) => label = None,
                 None if near_miss.is_none() && comes_close(closed, sentence.text) => {
                     near_miss = Some(sentence.text);
                 }
@@ -142,7 +146,11 @@ impl<T: Copy + PartialEq> Words<'_, T> {
         if let Some(meaning) = self.with_remark(closed, sentence) {
             return Some(Saying::Word(meaning));
         }
-        behind_label.map(|_| Saying::Labelled(None))
+        behind_label.map(
+            |value| {
+                if is_bare(value) { Saying::Announced } else { Saying::Labelled(None) }
+            },
+        )
     }
 
     /// What `text` means: a word, at most with a remark behind a colon that does not void it.
@@ -216,6 +224,8 @@ mod tests {
             Reading::Value(Verdict::Modify)
         );
         assert_eq!(read("Verdict: approve. Verdict: unclear."), near_miss("Verdict: unclear."));
+        assert_eq!(read("Verdict: modify\n**Verdict:**\n\nADOPT"), Reading::Value(Verdict::Adopt));
+        assert_eq!(read("Verdict: modify\nVerdict:"), Reading::None);
     }
 
     #[test]
