@@ -40,6 +40,8 @@ pub(crate) struct Config {
 enum Alias {
     One(String),
     Chain(Vec<String>),
+    /// A coding agent, which this version cannot ask; teams that name it are told so.
+    Program(toml::Table),
 }
 
 impl Alias {
@@ -47,6 +49,7 @@ impl Alias {
         match self {
             Alias::One(target) => vec![target.clone()],
             Alias::Chain(targets) => targets.clone(),
+            Alias::Program(_) => Vec::new(),
         }
     }
 }

@@ -7,7 +7,10 @@ use folkmoot_core::view::Status;
 use folkmoot_runtime::{engine::EngineError, store::StoreError};
 use serde_json::json;
 
-use crate::{app::App, terminal::screen::Tone};
+use crate::{
+    app::App,
+    terminal::{json, screen::Tone, secrets::Secrets, sink::Sink},
+};
 
 /// An exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +90,22 @@ pub(crate) fn report(error: &Error, app: &App) -> Exit {
         }
     }
     exit
+}
+
+/// Tells that the command line cannot be read; what was asked for, help or the version, is no error.
+pub(crate) fn misused(error: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().any(|arg| arg == "--json");
+    if error.use_stderr() && wants_json {
+        let message = error.render().to_string();
+        let message = message.trim_start_matches("error: ").trim_end();
+        let object = json!({ "code": "usage", "message": message });
+        let sink = Sink::stdout(Secrets::default());
+        sink.put(&json::line(&json!({ "error": object, "errors": [object] })));
+        return if sink.close().is_ok() { Exit::USAGE.into() } else { Exit::FAILED.into() };
+    }
+    // Nobody is left to tell if this cannot be printed.
+    let _ = error.print();
+    Exit(u8::try_from(error.exit_code()).unwrap_or(Exit::USAGE.0)).into()
 }
 
 fn kind(error: &Error) -> (&'static str, Option<String>, Exit) {

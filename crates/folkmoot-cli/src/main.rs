@@ -31,7 +31,10 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let Cli { global, command } = Cli::parse();
+    let Cli { global, command } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::misused(&error),
+    };
     let app = App::new(global);
     let exit = run(command, &app).unwrap_or_else(|error| exit::report(&error, &app));
     // A reader that went away is no failure; anything else that kept output from arriving is.

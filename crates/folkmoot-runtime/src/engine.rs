@@ -358,6 +358,9 @@ impl Engine {
         if self.store().entry(&exact.stream()).await?.is_some() {
             return Ok(exact);
         }
+        if given.trim().is_empty() {
+            return Err(EngineError::NoSuchRun("\"\"".to_owned()));
+        }
         let prefix = if given == "last" { RUNS.to_owned() } else { format!("{RUNS}{given}") };
         let most = if given == "last" { 1 } else { SEARCHED };
         let found = self.store().list(&prefix, None, most).await?;

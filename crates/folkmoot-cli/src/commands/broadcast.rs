@@ -9,14 +9,17 @@ use super::{
     drive::{drive_quietly, tell},
     targets,
 };
-use crate::{app::App, exit::Exit};
+use crate::{
+    app::{App, Output},
+    exit::Exit,
+};
 
 /// Gives one task to many agents or models at once; nobody sees anybody.
 #[derive(Debug, Args)]
 pub(crate) struct Broadcast {
-    /// Agents of --team, or provider/model, or aliases
-    #[arg(value_delimiter = ',', required = true)]
-    targets: Vec<String>,
+    /// Agents of --team, or provider/model, or aliases, separated by commas
+    #[arg(value_name = "TARGETS")]
+    targets: String,
     /// The task
     prompt: String,
     /// The team file whose agents are meant
@@ -29,16 +32,19 @@ pub(crate) struct Broadcast {
 
 impl Broadcast {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
-        let team = targets::check(&self.targets, self.team, &self.prompt, self.timeout)?;
+        let targets: Vec<String> =
+            self.targets.split(',').map(|target| target.trim().to_owned()).collect();
+        let team = targets::check(&targets, self.team, &self.prompt, self.timeout)?;
         let spec = match team.spec(app) {
             Ok(spec) => spec,
             Err(exit) => return Ok(exit),
         };
         let limits = spec.limits;
+        let agents = targets::agents(&spec, &targets);
         let driver = app.engine()?.start(Arc::new(spec)).await?;
         let outcome = drive_quietly(driver, app).await?;
-        if app.wants_json() {
-            app.print_json(&record(&outcome, &self.targets));
+        if app.output() == Output::Json {
+            app.print_json(&record(&outcome, &agents));
         } else {
             tell(&outcome, &limits, app);
         }
@@ -46,26 +52,24 @@ impl Broadcast {
     }
 }
 
-/// The record of collaborate.md §4: the results in the order of the targets.
-fn record(outcome: &Outcome, targets: &[String]) -> Value {
+/// The record of collaborate.md §4: the results in the order of the targets, each with the agent that
+/// stood for it.
+fn record(outcome: &Outcome, agents: &[(String, Arc<str>)]) -> Value {
     let none = Value::Null;
     let responses = outcome.rounds.first().map_or(&none, |round| &round["responses"]);
-    let responses = responses.as_object().into_iter().flatten();
-    let results: Vec<Value> = targets
-        .iter()
-        .zip(responses)
-        .map(|(target, (agent, response))| {
-            let usage = outcome.meta.usage.agents.get(agent).copied().unwrap_or_default();
-            match response.get("error") {
-                Some(error) => {
-                    json!({ "target": target, "status": "error", "error": error, "usage": usage })
-                }
-                None => {
-                    json!({ "target": target, "status": "success", "output": response, "usage": usage })
-                }
+    let result = |(target, agent): &(String, Arc<str>)| {
+        let usage = outcome.meta.usage.agents.get(&**agent).copied().unwrap_or_default();
+        let response = &responses[&**agent];
+        match response.get("error") {
+            Some(error) => {
+                json!({ "target": target, "status": "error", "error": error, "usage": usage })
             }
-        })
-        .collect();
+            None => {
+                json!({ "target": target, "status": "success", "output": response, "usage": usage })
+            }
+        }
+    };
+    let results: Vec<Value> = agents.iter().map(result).collect();
     let success = results.iter().filter(|result| result["status"] == "success").count();
     let (total, error) = (results.len(), results.len() - success);
     json!({

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use folkmoot_core::{
-    check::Bounds,
+    check::{self, Bounds},
     diagnostic::Severity,
     team::{Agent, Target},
 };
@@ -21,12 +21,14 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn run(self, app: &App) -> Result<Exit> {
-        let team = Team::check(&Origin::File(self.team), None, &[])?;
+        let mut team = Team::check(&Origin::File(self.team), None, &[])?;
+        let unusable = team.unusable(Severity::Warning);
+        team.checked.diagnostics.extend(unusable);
         if app.wants_json() {
             app.print_json(&findings(&team));
         } else {
             team.tell_people(app);
-            if let Some(bounds) = team.checked.bounds {
+            if let Some(bounds) = team.checked.bounds.filter(|_| team.checked.is_valid()) {
                 app.print(&in_words(&bounds));
             }
         }
@@ -65,6 +67,7 @@ pub(super) fn agent(agent: &Agent) -> Value {
 /// What answers for an agent, in a word.
 pub(super) fn label(target: &Target) -> Option<String> {
     match target {
+        Target::Model(model) if check::is_unset(model) => None,
         Target::Model(model) => Some(model.to_string()),
         Target::Script(script) => script.label.as_ref().map(ToString::to_string),
         Target::Demo => Some("demo".to_owned()),
@@ -73,6 +76,7 @@ pub(super) fn label(target: &Target) -> Option<String> {
 
 fn in_words(bounds: &Bounds) -> String {
     let calls = match (bounds.calls.min, bounds.calls.max) {
+        (1, 1) => "1 call".to_owned(),
         (least, most) if least == most => format!("{most} calls"),
         (least, most) => format!("{least} to {most} calls"),
     };

@@ -9,7 +9,10 @@ use super::{
     drive::{drive_quietly, tell},
     targets,
 };
-use crate::{app::App, exit::Exit};
+use crate::{
+    app::{App, Output},
+    exit::Exit,
+};
 
 /// Gives one task to one agent of a team file, or to a model.
 #[derive(Debug, Args)]
@@ -37,7 +40,7 @@ impl Dispatch {
         let limits = spec.limits;
         let driver = app.engine()?.start(Arc::new(spec)).await?;
         let outcome = drive_quietly(driver, app).await?;
-        if app.wants_json() {
+        if app.output() == Output::Json {
             app.print_json(&record(&outcome, &self.target));
         } else {
             tell(&outcome, &limits, app);

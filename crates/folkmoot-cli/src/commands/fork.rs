@@ -73,7 +73,10 @@ impl Fork {
             (None, _) if changes.is_empty() => return Ok(None),
             (None, Some(recipe)) => Team::check_again(recipe, &origin.spec.task, changes),
             (None, None) => {
-                let message = format!("run {} was not made from a team file", origin.id);
+                let message = format!(
+                    "run {} keeps no team file: it sets variables, or there was none",
+                    origin.id
+                );
                 return Err(Refusal::new("no_recipe", message).help("name one with --team").into());
             }
         }

@@ -1,7 +1,10 @@
 use anyhow::Result;
 use clap::Args;
 use folkmoot_agents::{ProviderStatus, Providers};
-use folkmoot_core::file::models::Catalog;
+use folkmoot_core::{
+    file::models::{Catalog, Resolved},
+    team::Target,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -49,7 +52,7 @@ fn table(app: &App, catalog: &Catalog, providers: &Providers) -> String {
         catalog.default_model.iter().map(|target| ("(default)".to_owned(), target.clone()));
     let aliases = catalog.aliases.iter().map(|(name, chain)| (name.clone(), chain.join(" → ")));
     let named = default.chain(aliases).map(|(name, target)| {
-        let lacks = catalog.resolve(&target).err().map(|unresolved| unresolved.message);
+        let lacks = lacks(catalog, providers, &name, &target);
         (name, target, lacks)
     });
     let served = providers.statuses().map(|status| {
@@ -67,4 +70,16 @@ fn table(app: &App, catalog: &Catalog, providers: &Providers) -> String {
         })
         .collect();
     tables::models(&app.page(), &rows)
+}
+
+/// What is missing before a name can be asked.
+fn lacks(catalog: &Catalog, providers: &Providers, name: &str, target: &str) -> Option<String> {
+    let meant = if catalog.aliases.contains_key(name) { name } else { target };
+    match catalog.resolve(meant) {
+        Err(unresolved) => Some(unresolved.message),
+        Ok(Resolved { target: Target::Model(model), .. }) => {
+            providers.check(&model.provider).err().map(|unusable| unusable.to_string())
+        }
+        Ok(Resolved { target: Target::Script(_) | Target::Demo, .. }) => None,
+    }
 }

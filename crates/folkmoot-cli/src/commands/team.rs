@@ -1,17 +1,20 @@
 //! How a command is told which team works on which task.
 
 use std::{
+    collections::BTreeMap,
     io::Read,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
 use clap::Args;
+use folkmoot_agents::Providers;
 use folkmoot_core::{
     check::{self, Checked, Input, Source},
-    diagnostic::Severity,
+    diagnostic::{Diagnostic, Severity},
     file::overrides::{Given, Override},
     spec::{Recipe, Spec, TeamSource},
+    team::Target,
 };
 use serde_json::{Value, json};
 
@@ -182,6 +185,7 @@ fn from_stdin() -> Result<String> {
 /// A team that was checked, soundly or not.
 pub(crate) struct Team {
     pub(crate) checked: Checked,
+    providers: Providers,
     /// What diagnostics call the text they point into.
     name: String,
 }
@@ -193,7 +197,8 @@ impl Team {
         task: Option<&str>,
         overrides: &[Override],
     ) -> Result<Team> {
-        let catalog = Config::load()?.catalog();
+        let config = Config::load()?;
+        let (catalog, providers) = (config.catalog(), config.providers());
         let bytes = match origin {
             Origin::File(file) => std::fs::read(file).map_err(|error| unreadable(file, &error))?,
             Origin::Text(text, _) => text.clone().into_bytes(),
@@ -224,7 +229,7 @@ impl Team {
             variable: &config::variable,
             read: &read,
         });
-        Ok(Team { checked, name: origin.place() })
+        Ok(Team { checked, providers, name: origin.place() })
     }
 
     /// Checks the team of a recorded run again, with values of its file changed.
@@ -233,7 +238,8 @@ impl Team {
         task: &str,
         changes: impl IntoIterator<Item = Override>,
     ) -> Result<Team> {
-        let catalog = Config::load()?.catalog();
+        let config = Config::load()?;
+        let (catalog, providers) = (config.catalog(), config.providers());
         let source = match &recipe.team {
             TeamSource::File(text) => Source::File(text.as_bytes()),
             TeamSource::Names(names) => Source::Names(names),
@@ -254,13 +260,40 @@ impl Team {
             variable: &config::variable,
             read: &read,
         });
-        Ok(Team { checked, name: recipe.name.to_string() })
+        Ok(Team { checked, providers, name: recipe.name.to_string() })
     }
 
-    /// The spec, or the exit of a command that has told what is wrong with it.
-    pub(crate) fn spec(self, app: &App) -> std::result::Result<Spec, Exit> {
+    /// The spec of a run that asks its models, or the exit of a command that has told what is wrong.
+    pub(crate) fn spec(mut self, app: &App) -> std::result::Result<Spec, Exit> {
+        let unusable = self.unusable(Severity::Error);
+        self.checked.diagnostics.extend(unusable);
+        self.rehearsed_spec(app)
+    }
+
+    /// The spec of a run that asks no model, or the exit of a command that has told what is wrong.
+    pub(crate) fn rehearsed_spec(self, app: &App) -> std::result::Result<Spec, Exit> {
         self.tell(app);
-        self.checked.spec.ok_or(Exit::USAGE)
+        let is_valid = self.checked.is_valid();
+        self.checked.spec.filter(|_| is_valid).ok_or(Exit::USAGE)
+    }
+
+    /// Why agents cannot be asked from here, such as a key that is not set.
+    pub(crate) fn unusable(&self, severity: Severity) -> Vec<Diagnostic> {
+        let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for agent in &self.checked.team.agents {
+            if let Target::Model(model) = &agent.target
+                && !check::is_unset(model)
+                && let Err(unusable) = self.providers.check(&model.provider)
+            {
+                reasons.entry(unusable.to_string()).or_default().push(&agent.name);
+            }
+        }
+        let told = reasons.into_iter().map(|(reason, agents)| Diagnostic {
+            severity,
+            ..Diagnostic::error("unusable_model", format!("{}: {reason}", agents.join(", ")))
+                .help("`folkmoot models` lists what can be asked".to_owned())
+        });
+        told.collect()
     }
 
     /// Tells what is wrong or doubtful: to people all of it, to programs the errors.

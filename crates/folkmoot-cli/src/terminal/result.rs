@@ -96,7 +96,7 @@ fn how_to_go_on(
     let id = screen.line(&outcome.run_id);
     let advice = match outcome.status {
         Status::Done | Status::Cancelled => None,
-        Status::Failed => Some(format!("try again with `folkmoot retry {id}`")),
+        Status::Failed => Some(format!("go on with something changed: `folkmoot fork {id} --set …`")),
         Status::NeedsInput => Some(format!("answer with `folkmoot answer {id} TEXT`")),
         Status::BudgetExhausted => Some(spent(limits, outcome.reason.as_deref())),
         Status::BoundReached => Some(
@@ -200,7 +200,7 @@ mod tests {
             error: a3 (round-1/a3): no such model
             error: a4 (round-1/a4): no such model
             error: 3 more
-            help: try again with `folkmoot retry r1`
+            help: go on with something changed: `folkmoot fork r1 --set …`
             help: see what happened with `folkmoot show r1`
         "#]],
         );
@@ -214,7 +214,7 @@ mod tests {
             without an answer; what there is:
               first
             error: a (round-2/a): down
-            help: try again with `folkmoot retry r1`
+            help: go on with something changed: `folkmoot fork r1 --set …`
             help: see what happened with `folkmoot show r1`
         "#]],
         );

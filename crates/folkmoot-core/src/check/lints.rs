@@ -42,6 +42,10 @@ impl Lints<'_> {
             | Collaboration::Adaptive(Adaptive::Supervise(supervise)) => self.supervised(supervise),
             Collaboration::Sequential(_) | Collaboration::Relay(_) => Vec::new(),
         };
+        let by_name = self.given.text("strategy").is_none_or(|it| it.eq_ignore_ascii_case("auto"));
+        if by_name && !matches!(work, Collaboration::Supervisor(_)) {
+            warnings.extend(self.name_case("supervisor"));
+        }
         warnings.extend(self.small_budget(bounds));
         warnings
     }

@@ -7,7 +7,7 @@ use regex::Regex;
 use crate::{
     check::team::Named,
     diagnostic::{Diagnostic, quoted},
-    names::loosened,
+    names::{loosened, mixed_scripts},
 };
 
 const MAX_CHARACTERS: usize = 100;
@@ -64,20 +64,10 @@ fn visible(found: &str) -> String {
 
 /// Scripts whose letters look alike have no reason to stand in one word.
 fn look_alike(name: &str) -> Option<Diagnostic> {
-    static SCRIPTS: LazyLock<[(&str, Regex); 3]> = LazyLock::new(|| {
-        let script = |name: &'static str| {
-            let pattern = format!(r"\p{{{name}}}");
-            (name, Regex::new(&pattern).expect("the scripts are known"))
-        };
-        ["Latin", "Greek", "Cyrillic"].map(script)
-    });
-    name.split(|c: char| !c.is_alphanumeric()).find_map(|word| {
-        let scripts = SCRIPTS.iter().filter(|(_, script)| script.is_match(word));
-        let scripts: Vec<_> = scripts.map(|(name, _)| *name).collect();
-        (scripts.len() > 1).then(|| {
-            let mixed = scripts.join(" and ");
-            let message = format!("Agent name {} mixes {mixed} letters in one word", quoted(name));
-            Diagnostic::warning("look_alike", message)
-        })
+    let mixed = mixed_scripts(name);
+    (!mixed.is_empty()).then(|| {
+        let (name, mixed) = (quoted(name), mixed.join(" and "));
+        let message = format!("Agent name {name} mixes {mixed} letters in one word");
+        Diagnostic::warning("look_alike", message)
     })
 }

@@ -77,7 +77,7 @@ const LATER: &[Field] = &[
     Field::new("providers", Shape::Later, "The targets of a pattern's roles."),
     Field::new("max_rounds", Shape::Later, "The most turns of a pattern."),
     Field::new("signals", Shape::Later, "How a pattern's verdicts are read."),
-    Field::new("program", Shape::Later, "A ready-made or external program.").flag("--program"),
+    Field::new("program", Shape::Later, "A ready-made or external program."),
     Field::new("path", Shape::Later, "The path of the role team."),
     Field::new("complexity", Shape::Later, "The complexity of the role team's task."),
     Field::new("complexity_threshold", Shape::Later, "From where on a task is complex."),

@@ -81,6 +81,8 @@ struct Work {
     status: Status,
     reply: Option<Reply>,
     error: Option<String>,
+    /// Whether the run was stopped before it was done.
+    stopped: bool,
 }
 
 /// The status of a task, as records and reports show it.
@@ -112,7 +114,7 @@ impl Status {
 
 impl Work {
     fn without_reply(status: Status, error: impl Into<String>) -> Work {
-        Work { status, reply: None, error: Some(error.into()) }
+        Work { status, reply: None, error: Some(error.into()), stopped: false }
     }
 
     fn of(reply: Reply) -> Work {
@@ -122,11 +124,8 @@ impl Work {
             Err(fault) if fault.stops_run() => (Status::Cancelled, Some(fault.clone())),
             Err(fault) => (Status::Failed, Some(fault.clone())),
         };
-        Work { status, reply: Some(reply), error: error.map(|fault| fault.to_string()) }
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.reply.as_ref().is_some_and(Reply::is_stopped)
+        let (stopped, error) = (reply.is_stopped(), error.map(|fault| fault.to_string()));
+        Work { status, reply: Some(reply), error, stopped }
     }
 }
 
@@ -217,7 +216,7 @@ impl Supervise {
         let works: Vec<(&Task, &Work)> =
             tasks.iter().map(|task| (task, &works[&*task.id])).collect();
         let outputs: Vec<Key> = outputs(&works);
-        if works.iter().any(|(_, work)| work.is_stopped()) {
+        if works.iter().any(|(_, work)| work.stopped) {
             return Ok(Ending::failed("report_failed", outputs));
         }
         let report = self.clocks.phase(cx).ask(
@@ -346,8 +345,8 @@ fn correction(cx: &Scope, plan: &Plan) -> String {
 
 /// What becomes of a task when something it depends on did not succeed.
 fn unmet(task: &Task, inputs: &[&Work]) -> Option<Work> {
-    if let Some(stopped) = inputs.iter().find(|input| input.is_stopped()) {
-        return Some((*stopped).clone());
+    if let Some(stopped) = inputs.iter().find(|input| input.stopped) {
+        return Some(Work { reply: None, ..(*stopped).clone() });
     }
     let at = inputs.iter().position(|input| input.status != Status::Success)?;
     let error = format!("dependency \"{}\" {}", task.depends_on[at], inputs[at].status.name());
