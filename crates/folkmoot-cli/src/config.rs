@@ -49,7 +49,7 @@ impl Alias {
         match self {
             Alias::One(target) => vec![target.clone()],
             Alias::Chain(targets) => targets.clone(),
-            Alias::Program(_) => Vec::new(),
+            Alias::Program(program) => vec![format!("{{ {} }}", program.to_string().trim())],
         }
     }
 }
