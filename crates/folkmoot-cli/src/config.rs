@@ -41,7 +41,13 @@ enum Alias {
     One(String),
     Chain(Vec<String>),
     /// A coding agent, which this version cannot ask; teams that name it are told so.
-    Program(toml::Table),
+    Program(Program),
+}
+
+/// A coding agent as an alias names it.
+#[derive(Debug, Deserialize)]
+struct Program {
+    cli: String,
 }
 
 impl Alias {
@@ -49,7 +55,7 @@ impl Alias {
         match self {
             Alias::One(target) => vec![target.clone()],
             Alias::Chain(targets) => targets.clone(),
-            Alias::Program(program) => vec![format!("{{ {} }}", program.to_string().trim())],
+            Alias::Program(program) => vec![format!("the program {}", program.cli)],
         }
     }
 }

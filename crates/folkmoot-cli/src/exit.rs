@@ -75,7 +75,7 @@ impl std::error::Error for Refusal {}
 /// Tells an error where it is looked for, and gives its exit code.
 pub(crate) fn report(error: &Error, app: &App) -> Exit {
     let (code, help, exit) = kind(error);
-    let message = format!("{error:#}");
+    let message = told(error);
     if app.wants_json() {
         let mut object = json!({ "code": code, "message": message });
         if let Some(help) = help {
@@ -90,6 +90,13 @@ pub(crate) fn report(error: &Error, app: &App) -> Exit {
         }
     }
     exit
+}
+
+/// The message, with those of its causes that it does not hold already.
+fn told(error: &Error) -> String {
+    error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |told, cause| {
+        if told.contains(&cause) { told } else { format!("{told}: {cause}") }
+    })
 }
 
 /// Tells that the command line cannot be read; what was asked for, help or the version, is no error.

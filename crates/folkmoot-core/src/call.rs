@@ -251,6 +251,19 @@ impl Fault {
         Fault::Failed { kind, text: text.into() }
     }
 
+    /// What kind of fault it is, in the words of prompts, which never show an error's own.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Fault::Failed { .. } => "failed",
+            Fault::TimedOut => "timeout",
+            Fault::Deadline => "deadline",
+            Fault::Cancelled => "cancelled",
+            Fault::OverBudget { .. } => "budget exhausted",
+            Fault::Lost => "lost",
+            Fault::Unwanted => "withdrawn",
+        }
+    }
+
     /// Whether this fault tells that the whole run was stopped (strategies.md §1.8).
     pub fn stops_run(&self) -> bool {
         match self {
@@ -264,19 +277,19 @@ impl Fault {
     }
 }
 
-/// The text of a fault in records: strategies.md §1.5.
+/// The text of a fault in records: the agent's own words, else its kind (strategies.md §1.5).
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Fault::Failed { text, .. } if text.trim().is_empty() => "failed",
-            Fault::Failed { text, .. } => text,
-            Fault::TimedOut => "timeout",
-            Fault::Deadline => "deadline",
-            Fault::Cancelled => "cancelled",
-            Fault::OverBudget { .. } => "budget exhausted",
-            Fault::Lost => "lost",
-            Fault::Unwanted => "withdrawn",
-        })
+        match self {
+            Fault::Failed { text, .. } if !text.trim().is_empty() => f.write_str(text),
+            Fault::Failed { .. }
+            | Fault::TimedOut
+            | Fault::Deadline
+            | Fault::Cancelled
+            | Fault::OverBudget { .. }
+            | Fault::Lost
+            | Fault::Unwanted => f.write_str(self.kind()),
+        }
     }
 }
 

@@ -34,8 +34,8 @@ const RUNS: &str = "run/";
 /// How many records are read at a time.
 const PAGE: usize = 1_000;
 
-/// How many runs are looked through for a shortened id.
-const SEARCHED: usize = 10_000;
+/// How many runs are named when a shortened id fits several.
+const NAMED: usize = 5;
 
 impl RunId {
     /// A new id that no other run has.
@@ -362,14 +362,14 @@ impl Engine {
             return Err(EngineError::NoSuchRun("\"\"".to_owned()));
         }
         let prefix = if given == "last" { RUNS.to_owned() } else { format!("{RUNS}{given}") };
-        let most = if given == "last" { 1 } else { SEARCHED };
+        let most = if given == "last" { 1 } else { NAMED };
         let found = self.store().list(&prefix, None, most).await?;
         let mut fits = found.iter().map(|entry| run_of(&entry.stream));
         match (fits.next(), fits.next()) {
             (Some(only), None) => Ok(only),
             (None, _) => Err(EngineError::NoSuchRun(given.to_owned())),
             (Some(one), Some(other)) => {
-                let fits = [one, other].into_iter().chain(fits).take(5).collect();
+                let fits = [one, other].into_iter().chain(fits).collect();
                 Err(EngineError::Ambiguous { given: given.to_owned(), fits })
             }
         }

@@ -205,12 +205,13 @@ impl Consensus {
     fn judgement(&self, cx: &Scope, election: &Election) -> Step<Ending> {
         let tied = election.tied();
         let prompt = quoted(cx, Prompt::task(), election.proposals);
-        let prompt = quoted(cx, prompt, &election.ballots)
-            .say(count(cx, election, &tied))
-            .say(language(cx).pick(
-                "The vote decided nothing. You are the judge: give the final answer to the task itself.",
+        let prompt = quoted(cx, prompt, &election.ballots).say(count(cx, election, &tied)).say(
+            language(cx).pick(
+                "The vote decided nothing. You are the judge: \
+                 give the final answer to the task itself.",
                 "投票未能分出胜负。你是裁判：请直接给出这项任务的最终答案。",
-            ));
+            ),
+        );
         let verdict = self.clocks.phase(cx).ask("judge", &self.judge, prompt)?;
         let (name, votes) = (cx.name(&self.judge), || election.votes(cx));
         cx.record(|| {

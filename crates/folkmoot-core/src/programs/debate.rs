@@ -33,13 +33,13 @@ pub struct Debate {
 impl Program for Debate {
     fn run(&self, cx: &Scope) -> Step<Ending> {
         let first = self.round(cx, 1, &[])?;
-        self.from(cx, first)
+        self.go_on(cx, first)
     }
 }
 
 impl Debate {
     /// The rounds after the first, and the judgement.
-    pub(super) fn from(&self, cx: &Scope, first: Vec<Reply>) -> Step<Ending> {
+    pub(super) fn go_on(&self, cx: &Scope, first: Vec<Reply>) -> Step<Ending> {
         let mut heard = first.clone();
         let mut last = first;
         for n in 2..=self.rounds {
@@ -63,19 +63,18 @@ impl Debate {
 
     pub(super) fn round(&self, cx: &Scope, n: u32, before: &[Reply]) -> Step<Vec<Reply>> {
         let round = self.clocks.phase(cx).at(format!("round-{n}"));
-        let replies = everyone(&round, &self.agents, |agent| {
-            match own(before, agent) {
+        let replies = everyone(&round, &self.agents, |agent| match own(before, agent) {
             None => Prompt::task().say(language(cx).pick(
                 "State your position on the task and defend it.",
                 "请就这项任务表明你的立场并加以论证。",
             )),
-            Some(own) => quoted(cx, Prompt::after(own), others(before, agent)).say(
-                language(cx).pick(
-                    "Answer the others: attack what is weak, concede what is right, and state your position now.",
+            Some(own) => {
+                quoted(cx, Prompt::after(own), others(before, agent)).say(language(cx).pick(
+                    "Answer the others: attack what is weak, concede what is right, \
+                     and state your position now.",
                     "请回应其他人：指出薄弱之处，承认正确之处，并说明你现在的立场。",
-                ),
-            ),
-        }
+                ))
+            }
         })?;
         cx.record(|| json!({ "round": n, "kind": "debate", "responses": responses(cx, &replies) }));
         Ok(replies)
@@ -83,7 +82,8 @@ impl Debate {
 
     fn judgement(&self, cx: &Scope, heard: &[Reply]) -> Step<Ending> {
         let prompt = quoted(cx, Prompt::task(), heard).say(language(cx).pick(
-            "You are the judge. Weigh these statements on their merits and give the final answer to the task.",
+            "You are the judge. Weigh these statements on their merits \
+             and give the final answer to the task.",
             "你是裁判。请权衡以上陈述的是非优劣，给出这项任务的最终答案。",
         ));
         let verdict = self.clocks.phase(cx).ask("judge", &self.judge, prompt)?;

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    call::{Fault, Prompt, Reply},
+    call::{Prompt, Reply},
     key::Key,
     scope::{Scope, Step, all},
     team::AgentId,
@@ -96,26 +96,13 @@ fn quoted<'a>(
     let absent = replies.clone().into_iter().filter_map(|reply| {
         let why = match &reply.outcome {
             Ok(answer) => answer.is_blank().then_some("blank")?,
-            Err(fault) => kind(fault),
+            Err(fault) => fault.kind(),
         };
         Some((cx.name(&reply.agent).to_owned(), why))
     });
     let absent: Vec<(String, &str)> = absent.collect();
     let prompt = prompt.quotes(replies);
     if absent.is_empty() { prompt } else { prompt.say(language(cx).missing(&absent)) }
-}
-
-/// The kind of a fault, in prompts; its text is never shown there.
-fn kind(fault: &Fault) -> &'static str {
-    match fault {
-        Fault::Failed { .. } => "failed",
-        Fault::TimedOut => "timeout",
-        Fault::Deadline => "deadline",
-        Fault::Cancelled => "cancelled",
-        Fault::OverBudget { .. } => "budget exhausted",
-        Fault::Lost => "lost",
-        Fault::Unwanted => "withdrawn",
-    }
 }
 
 fn language(cx: &Scope) -> Language {

@@ -105,7 +105,8 @@ fn prompt(cx: &Scope, draft: Option<&Reply>) -> Prompt {
         )),
         Some(draft) => Prompt::task()
             .say(language(cx).pick(
-                "Improve the draft below. Give only the complete new draft; if nothing is left to improve, give it unchanged.",
+                "Improve the draft below. Give only the complete new draft; \
+                 if nothing is left to improve, give it unchanged.",
                 "请改进下面的草稿。只输出完整的新草稿；如果已无可改进，请原样输出。",
             ))
             .quote(draft),

@@ -433,3 +433,166 @@ fn record_task(cx: &Scope, place: &Scope, task: &Task, work: Option<&Work>) -> V
     record["routed_by"] = task.routed_by.to_string().into();
     record
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::{
+        spec::{Collaboration, Spec},
+        testing::{agent, check, ids, spec},
+    };
+
+    fn supervise(boss: &[&str], w1: &[&str], w2: &[&str]) -> Spec {
+        let supervise = Supervise {
+            supervisor: "boss".into(),
+            workers: ids(&["w1", "w2"]),
+            replan: true,
+            strict: false,
+            max_tasks: 32,
+            clocks: Clocks::default(),
+        };
+        let agents = vec![agent("boss", boss), agent("w1", w1), agent("w2", w2)];
+        spec(agents, Collaboration::Supervisor(supervise))
+    }
+
+    fn strict(spec: Spec) -> Spec {
+        let Collaboration::Supervisor(supervise) = spec.collaboration else { unreachable!() };
+        let supervise = Supervise { strict: true, replan: false, ..supervise };
+        Spec { collaboration: Collaboration::Supervisor(supervise), ..spec }
+    }
+
+    const CHAIN: &str = r#"{"tasks": [
+        {"id": "a", "description": "dig", "agent": "w1"},
+        {"id": "b", "description": "fill", "agent": "w2", "depends_on": ["a"]},
+        {"id": "c", "description": "water", "agent": "w2"}]}"#;
+
+    #[test]
+    fn a_task_starts_when_its_inputs_are_known_and_the_report_quotes_every_output() {
+        check(supervise(&[CHAIN, "REPORT"], &["DUG"], &["WATERED", "FILLED"]), expect![[r#"
+              1     0 started
+              2     0 asked plan [task · say Plan this task for your …]
+              3     0 answered plan: {"tasks":[{"id":"a","description":"dig","agent":"w1"},{"id":"b","description":"fill","agent":"w2","depends_on":["a"]},{"id":"c","description":"water","agent":"w2"}]}
+              4     0 asked work/a [task · say Your part, a:
+            dig… · say Do this part only, compl…]
+              5     0 asked work/c [task · say Your part, c:
+            water… · say Do this part only, compl…]
+              6     0 answered work/c: WATERED
+              7     0 answered work/a: DUG
+              8     0 asked work/b [task · say Your part, b:
+            fill… · quote work/a · say Do this part only, compl…]
+              9     0 answered work/b: FILLED
+             10     0 asked report [after plan · say a: SUCCESS (w1)… · quote work/a · say b: SUCCESS (w2)… · quote work/b · say c: SUCCESS (w2)… · quote work/c · say All tasks have ended. Wr…]
+             11     0 answered report: REPORT
+             12     0 ended reported
+            = done reported: Some("REPORT")
+              {"step":"plan","agent":"boss","response":{"tasks":[{"id":"a","description":"dig","agent":"w1"},{"id":"b","description":"fill","agent":"w2","depends_on":["a"]},{"id":"c","description":"water","agent":"w2"}]}}
+              {"step":"work","subtasks":["dig","fill","water"],"assigned":{"w1":["dig"],"w2":["fill","water"]},"results":{"w1":"DUG","w2":"FILLED\nWATERED"},"tasks":[{"task_id":"a","status":"SUCCESS","agent":"w1","output":"DUG","duration_ms":0.0,"depends_on":[],"routed_by":"named"},{"task_id":"b","status":"SUCCESS","agent":"w2","output":"FILLED","duration_ms":0.0,"depends_on":["a"],"routed_by":"named"},{"task_id":"c","status":"SUCCESS","agent":"w2","output":"WATERED","duration_ms":0.0,"depends_on":[],"routed_by":"named"}],"plan_info":{"format":"json","notes":[],"replanned":false}}
+              {"step":"report","agent":"boss","response":"REPORT"}
+        "#]]);
+    }
+
+    #[test]
+    fn what_depends_on_a_failed_task_is_skipped_and_the_report_is_written_all_the_same() {
+        check(supervise(&[CHAIN, "REPORT"], &["!kaput"], &["WATERED"]), expect![[r#"
+              1     0 started
+              2     0 asked plan [task · say Plan this task for your …]
+              3     0 answered plan: {"tasks":[{"id":"a","description":"dig","agent":"w1"},{"id":"b","description":"fill","agent":"w2","depends_on":["a"]},{"id":"c","description":"water","agent":"w2"}]}
+              4     0 asked work/a [task · say Your part, a:
+            dig… · say Do this part only, compl…]
+              5     0 asked work/c [task · say Your part, c:
+            water… · say Do this part only, compl…]
+              6     0 answered work/c: WATERED
+              7     0 answered work/a: (kaput)
+              8     0 asked report [after plan · say a: FAILED (w1): kaput… · say b: SKIPPED (w2): depende… · say c: SUCCESS (w2)… · quote work/c · say All tasks have ended. Wr…]
+              9     0 answered report: REPORT
+             10     0 ended reported
+            = done reported: Some("REPORT")
+              {"step":"plan","agent":"boss","response":{"tasks":[{"id":"a","description":"dig","agent":"w1"},{"id":"b","description":"fill","agent":"w2","depends_on":["a"]},{"id":"c","description":"water","agent":"w2"}]}}
+              {"step":"work","subtasks":["dig","fill","water"],"assigned":{"w1":["dig"],"w2":["fill","water"]},"results":{"w1":{"error":"kaput"},"w2":"WATERED"},"tasks":[{"task_id":"a","status":"FAILED","agent":"w1","error":"kaput","duration_ms":0.0,"depends_on":[],"routed_by":"named"},{"task_id":"b","status":"SKIPPED","agent":"w2","error":"dependency \"a\" FAILED","duration_ms":0.0,"depends_on":["a"],"routed_by":"named"},{"task_id":"c","status":"SUCCESS","agent":"w2","output":"WATERED","duration_ms":0.0,"depends_on":[],"routed_by":"named"}],"plan_info":{"format":"json","notes":[],"replanned":false}}
+              {"step":"report","agent":"boss","response":"REPORT"}
+        "#]]);
+    }
+
+    #[test]
+    fn a_broken_plan_is_asked_for_once_more() {
+        let ghost = r#"{"tasks": [{"id": "a", "description": "dig", "depends_on": ["ghost"]}]}"#;
+        let sound = r#"{"tasks": [{"id": "a", "description": "dig"}]}"#;
+        check(supervise(&[ghost, sound, "REPORT"], &["DUG"], &[]), expect![[r#"
+              1     0 started
+              2     0 asked plan [task · say Plan this task for your …]
+              3     0 answered plan: {"tasks":[{"id":"a","description":"dig","depends_on":["ghost"]}]}
+              4     0 asked replan [after plan · say The plan has defects:
+            "a…]
+              5     0 answered replan: {"tasks":[{"id":"a","description":"dig"}]}
+              6     0 asked work/a [task · say Your part, a:
+            dig… · say Do this part only, compl…]
+              7     0 answered work/a: DUG
+              8     0 asked report [after replan · say a: SUCCESS (w1)… · quote work/a · say Notes on the plan:
+            first… · say All tasks have ended. Wr…]
+              9     0 answered report: REPORT
+             10     0 ended reported
+            = done reported: Some("REPORT")
+              {"step":"plan","agent":"boss","response":{"tasks":[{"id":"a","description":"dig"}]}}
+              {"step":"work","subtasks":["dig"],"assigned":{"w1":["dig"]},"results":{"w1":"DUG"},"tasks":[{"task_id":"a","status":"SUCCESS","agent":"w1","output":"DUG","duration_ms":0.0,"depends_on":[],"routed_by":"load"}],"plan_info":{"format":"json","notes":["first plan: \"a\" depends on unknown \"ghost\": dropped"],"replanned":true}}
+              {"step":"report","agent":"boss","response":"REPORT"}
+        "#]]);
+    }
+
+    #[test]
+    fn a_second_plan_is_not_worth_the_calls_that_the_work_needs() {
+        let ghost = r#"{"tasks": [{"id": "a", "description": "dig", "depends_on": ["ghost"]}]}"#;
+        let mut spec = supervise(&[ghost, "REPORT"], &["DUG"], &[]);
+        spec.limits.calls = Some(3);
+        check(spec, expect![[r#"
+              1     0 started
+              2     0 asked plan [task · say Plan this task for your …]
+              3     0 answered plan: {"tasks":[{"id":"a","description":"dig","depends_on":["ghost"]}]}
+              4     0 asked work/a [task · say Your part, a:
+            dig… · say Do this part only, compl…]
+              5     0 answered work/a: DUG
+              6     0 asked report [after plan · say a: SUCCESS (w1)… · quote work/a · say Notes on the plan:
+            "a" d… · say All tasks have ended. Wr…]
+              7     0 answered report: REPORT
+              8     0 ended reported
+            = done reported: Some("REPORT")
+              {"step":"plan","agent":"boss","response":{"tasks":[{"id":"a","description":"dig","depends_on":["ghost"]}]}}
+              {"step":"work","subtasks":["dig"],"assigned":{"w1":["dig"]},"results":{"w1":"DUG"},"tasks":[{"task_id":"a","status":"SUCCESS","agent":"w1","output":"DUG","duration_ms":0.0,"depends_on":[],"routed_by":"load"}],"plan_info":{"format":"json","notes":["\"a\" depends on unknown \"ghost\": dropped","no re-plan: budget"],"replanned":false}}
+              {"step":"report","agent":"boss","response":"REPORT"}
+        "#]]);
+    }
+
+    #[test]
+    fn a_strict_run_ends_before_any_task_of_a_broken_plan() {
+        check(strict(supervise(&["{\"tasks\": [{\"id\": 1, \"descr"], &[], &[])), expect![[r#"
+              1     0 started
+              2     0 asked plan [task · say Plan this task for your …]
+              3     0 answered plan: {"tasks": [{"id": 1, "descr
+              4     0 ended bad_plan
+            = failed bad_plan: None
+              {"step":"plan","agent":"boss","response":"{\"tasks\": [{\"id\": 1, \"descr","plan_info":{"format":"fallback","notes":["plan is not readable JSON (line 1, column 27): the whole task is one task"],"replanned":false}}
+        "#]]);
+    }
+
+    #[test]
+    fn once_the_budget_is_spent_all_that_is_unfinished_is_cancelled() {
+        let mut spec = supervise(&[CHAIN, "REPORT"], &["DUG"], &["WATERED", "FILLED"]);
+        spec.limits.calls = Some(2);
+        check(spec, expect![[r#"
+              1     0 started
+              2     0 asked plan [task · say Plan this task for your …]
+              3     0 answered plan: {"tasks":[{"id":"a","description":"dig","agent":"w1"},{"id":"b","description":"fill","agent":"w2","depends_on":["a"]},{"id":"c","description":"water","agent":"w2"}]}
+              4     0 asked work/a [task · say Your part, a:
+            dig… · say Do this part only, compl…]
+              5     0 refused work/c: budget exhausted
+              6     0 answered work/a: DUG
+              7     0 refused work/b: budget exhausted
+              8     0 ended report_failed
+            = budget_exhausted calls: None
+              partial "DUG"
+              {"step":"plan","agent":"boss","response":{"tasks":[{"id":"a","description":"dig","agent":"w1"},{"id":"b","description":"fill","agent":"w2","depends_on":["a"]},{"id":"c","description":"water","agent":"w2"}]}}
+              {"step":"work","subtasks":["dig","fill","water"],"assigned":{"w1":["dig"],"w2":["fill","water"]},"results":{"w1":"DUG","w2":{"error":"budget exhausted"}},"tasks":[{"task_id":"a","status":"SUCCESS","agent":"w1","output":"DUG","duration_ms":0.0,"depends_on":[],"routed_by":"named"},{"task_id":"b","status":"CANCELLED","agent":"w2","error":"budget exhausted","duration_ms":0.0,"depends_on":["a"],"routed_by":"named"},{"task_id":"c","status":"CANCELLED","agent":"w2","error":"budget exhausted","duration_ms":0.0,"depends_on":[],"routed_by":"named"}],"plan_info":{"format":"json","notes":[],"replanned":false}}
+        "#]]);
+    }
+}
