@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use crate::{
     config::{self, Config},
+    exit::Refusal,
     terminal::{json, screen::Screen, secrets::Secrets, sink::Sink, stream::Stream},
 };
 
@@ -49,6 +50,8 @@ pub(crate) enum Output {
 /// What every command needs: its global flags, and where output goes.
 pub(crate) struct App {
     global: Global,
+    /// The config, or what is wrong with it: for those commands to tell that need it.
+    config: std::result::Result<Config, Refusal>,
     secrets: Secrets,
     out: Sink,
     err: Sink,
@@ -57,10 +60,10 @@ pub(crate) struct App {
 impl App {
     /// The application of one command.
     pub(crate) fn new(global: Global) -> App {
-        // A config that cannot be read is the command's to report, if it needs one at all.
-        let secrets = Config::load().map(|config| config.secrets()).unwrap_or_default();
+        let config = Config::load();
+        let secrets = config.as_ref().map(Config::secrets).unwrap_or_default();
         let (out, err) = (Sink::stdout(secrets.clone()), Sink::stderr(secrets.clone()));
-        App { global, secrets, out, err }
+        App { global, config, secrets, out, err }
     }
 
     /// How results are to be printed.
@@ -74,6 +77,11 @@ impl App {
     /// Whether a program reads what is printed.
     pub(crate) fn wants_json(&self) -> bool {
         self.output() != Output::Text
+    }
+
+    /// The config of this machine.
+    pub(crate) fn config(&self) -> std::result::Result<&Config, Refusal> {
+        self.config.as_ref().map_err(Clone::clone)
     }
 
     /// What people read on standard output.
@@ -115,7 +123,7 @@ impl App {
 
     /// The engine over the store that was named, and the models of the config.
     pub(crate) fn engine(&self) -> Result<Engine> {
-        let agents = Agents::new(Config::load()?.providers());
+        let agents = Agents::new(self.config()?.providers());
         let file = self.global.db.clone().map_or_else(config::state_file, Ok)?;
         let store = Arc::new(SqliteStore::open(&file)?);
         Ok(Engine::new(store, Arc::new(agents), Arc::new(NoTools), "folkmoot"))

@@ -1,7 +1,6 @@
 //! The config: models, aliases, providers and prices of this machine (agents.md §1).
 //!
-//! The user's file, then the project's `./folkmoot.toml`, whose entries win. Only this module and
-//! [`crate::app`] look at the environment and the home directory.
+//! The user's file, then the project's `./folkmoot.toml`, whose entries win.
 
 use std::{
     collections::BTreeMap,
@@ -62,7 +61,7 @@ impl Alias {
 
 impl Config {
     /// Reads the user's config and the project's.
-    pub(crate) fn load() -> Result<Config> {
+    pub(crate) fn load() -> Result<Config, Refusal> {
         let user = home().map(|home| home.config_dir().join("config.toml"));
         let files = user.into_iter().chain([PathBuf::from(PROJECT)]);
         files
@@ -70,14 +69,14 @@ impl Config {
             .try_fold(Config::default(), |config, file| Ok(config.overlaid(file?)))
     }
 
-    fn read(file: &Path) -> Result<Config> {
+    fn read(file: &Path) -> Result<Config, Refusal> {
+        let bad = |why: &str| {
+            Refusal::new("bad_config", format!("{}: {}", file.display(), why.trim_end()))
+        };
         match std::fs::read_to_string(file) {
-            Ok(text) => toml::from_str(&text).map_err(|error| {
-                let message = format!("{}: {}", file.display(), error.to_string().trim_end());
-                Refusal::new("bad_config", message).into()
-            }),
+            Ok(text) => toml::from_str(&text).map_err(|error| bad(&error.to_string())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Config::default()),
-            Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
+            Err(error) => Err(bad(&error.to_string())),
         }
     }
 

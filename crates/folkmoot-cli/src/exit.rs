@@ -47,7 +47,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// A request that cannot be carried out as it stands; nothing was done.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Refusal {
     pub(crate) code: &'static str,
     pub(crate) message: String,

@@ -19,7 +19,7 @@ pub(crate) struct Agents {
 
 impl Agents {
     pub(crate) fn run(self, app: &App) -> Result<Exit> {
-        let team = Team::check(&Origin::File(self.team), None, &[])?;
+        let team = Team::check(app, &Origin::File(self.team), None, &[])?;
         let agents: Vec<Value> = team.checked.team.agents.iter().map(check::agent).collect();
         if app.wants_json() {
             app.print_json(&Value::Array(agents));

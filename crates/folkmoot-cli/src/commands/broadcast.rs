@@ -34,7 +34,7 @@ impl Broadcast {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
         let targets: Vec<String> =
             self.targets.split(',').map(|target| target.trim().to_owned()).collect();
-        let team = targets::check(&targets, self.team, &self.prompt, self.timeout)?;
+        let team = targets::check(app, &targets, self.team, &self.prompt, self.timeout)?;
         let spec = match team.spec(app) {
             Ok(spec) => spec,
             Err(exit) => return Ok(exit),

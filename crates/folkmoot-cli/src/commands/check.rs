@@ -21,7 +21,7 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn run(self, app: &App) -> Result<Exit> {
-        let mut team = Team::check(&Origin::File(self.team), None, &[])?;
+        let mut team = Team::check(app, &Origin::File(self.team), None, &[])?;
         let unusable = team.unusable(Severity::Warning);
         team.checked.diagnostics.extend(unusable);
         if app.wants_json() {

@@ -32,7 +32,7 @@ pub(crate) struct Dispatch {
 impl Dispatch {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
         let targets = [self.target.clone()];
-        let team = targets::check(&targets, self.team, &self.prompt, self.timeout)?;
+        let team = targets::check(app, &targets, self.team, &self.prompt, self.timeout)?;
         let spec = match team.spec(app) {
             Ok(spec) => spec,
             Err(exit) => return Ok(exit),

@@ -45,7 +45,7 @@ impl Fork {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
         let (engine, id) = app.engine_and_run(&self.run).await?;
         let origin = engine.load(&id).await?;
-        let spec = match self.spec(&origin)? {
+        let spec = match self.spec(app, &origin)? {
             None => None,
             Some(team) => match team.spec(app) {
                 Ok(spec) => Some(Arc::new(spec)),
@@ -63,15 +63,15 @@ impl Fork {
     }
 
     /// The team of the fork, if it is not that of the origin.
-    fn spec(&self, origin: &Loaded) -> Result<Option<Team>> {
+    fn spec(&self, app: &App, origin: &Loaded) -> Result<Option<Team>> {
         let changes: Result<Vec<Override>> = self.set.iter().map(|set| change(set)).collect();
         let changes = changes?;
         match (&self.team, &origin.spec.recipe) {
             (Some(file), _) => {
-                Team::check(&Origin::File(file.clone()), Some(&origin.spec.task), &changes)
+                Team::check(app, &Origin::File(file.clone()), Some(&origin.spec.task), &changes)
             }
             (None, _) if changes.is_empty() => return Ok(None),
-            (None, Some(recipe)) => Team::check_again(recipe, &origin.spec.task, changes),
+            (None, Some(recipe)) => Team::check_again(app, recipe, &origin.spec.task, changes),
             (None, None) => {
                 let message = format!(
                     "run {} keeps no team file: it sets variables, or there was none",

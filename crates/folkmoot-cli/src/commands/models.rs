@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use crate::{
     app::App,
-    config::Config,
     exit::Exit,
     terminal::tables::{self, ModelRow},
 };
@@ -20,7 +19,7 @@ pub(crate) struct Models {}
 
 impl Models {
     pub(crate) fn run(self, app: &App) -> Result<Exit> {
-        let config = Config::load()?;
+        let config = app.config()?;
         let (catalog, providers) = (config.catalog(), config.providers());
         if app.wants_json() {
             app.print_json(&json!({

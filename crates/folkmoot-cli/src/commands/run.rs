@@ -19,7 +19,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
-        let spec = match self.team.check()?.spec(app) {
+        let spec = match self.team.check(app)?.spec(app) {
             Ok(spec) => spec,
             Err(exit) => return Ok(exit),
         };

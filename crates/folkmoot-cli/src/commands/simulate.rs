@@ -29,7 +29,7 @@ pub(crate) struct Simulate {
 
 impl Simulate {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
-        let spec = match self.team.check()?.rehearsed_spec(app) {
+        let spec = match self.team.check(app)?.rehearsed_spec(app) {
             Ok(spec) => Arc::new(with_stand_ins(spec)),
             Err(exit) => return Ok(exit),
         };

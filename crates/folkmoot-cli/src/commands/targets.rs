@@ -11,9 +11,11 @@ use folkmoot_core::{
 use serde_json::{Value, json};
 
 use super::team::{Origin, Team};
+use crate::app::App;
 
 /// Checks a team of these targets for the task.
 pub(super) fn check(
+    app: &App,
     targets: &[String],
     team: Option<PathBuf>,
     prompt: &str,
@@ -30,7 +32,7 @@ pub(super) fn check(
         }
         None => Origin::Text(team_of(targets), "targets"),
     };
-    Team::check(&origin, Some(prompt), &overrides)
+    Team::check(app, &origin, Some(prompt), &overrides)
 }
 
 /// A team file of models. The same target twice is `a` and `a#2`.

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::{
     app::App,
-    config::{self, Config},
+    config,
     exit::{Exit, Refusal},
     terminal::diagnostics,
 };
@@ -130,9 +130,9 @@ pub(crate) enum Origin {
 
 impl TeamArgs {
     /// Checks the team for the task.
-    pub(crate) fn check(&self) -> Result<Team> {
+    pub(crate) fn check(&self, app: &App) -> Result<Team> {
         let (origin, prompt) = self.origin_and_prompt()?;
-        Team::check(&origin, Some(&prompt), &self.overrides.given())
+        Team::check(app, &origin, Some(&prompt), &self.overrides.given())
     }
 
     fn origin_and_prompt(&self) -> Result<(Origin, String)> {
@@ -193,11 +193,12 @@ pub(crate) struct Team {
 impl Team {
     /// Checks a team; without a task only the team is checked.
     pub(crate) fn check(
+        app: &App,
         origin: &Origin,
         task: Option<&str>,
         overrides: &[Override],
     ) -> Result<Team> {
-        let config = Config::load()?;
+        let config = app.config()?;
         let (catalog, providers) = (config.catalog(), config.providers());
         let bytes = match origin {
             Origin::File(file) => std::fs::read(file).map_err(|error| unreadable(file, &error))?,
@@ -234,11 +235,12 @@ impl Team {
 
     /// Checks the team of a recorded run again, with values of its file changed.
     pub(crate) fn check_again(
+        app: &App,
         recipe: &Recipe,
         task: &str,
         changes: impl IntoIterator<Item = Override>,
     ) -> Result<Team> {
-        let config = Config::load()?;
+        let config = app.config()?;
         let (catalog, providers) = (config.catalog(), config.providers());
         let source = match &recipe.team {
             TeamSource::File(text) => Source::File(text.as_bytes()),

@@ -161,7 +161,9 @@ mod tests {
 
     #[test]
     fn equal_first_answers_end_it_without_a_judge() {
-        check(debating(&["42"], &["42 \n"], &[]), expect![[r#"
+        check(
+            debating(&["42"], &["42 \n"], &[]),
+            expect![[r#"
               1     0 started
               2     0 asked round-1/a [task · say State your position on t…]
               3     0 asked round-1/b [task · say State your position on t…]
@@ -171,12 +173,15 @@ mod tests {
               6     0 ended agreed
             = done agreed: Some("42")
               {"round":1,"kind":"debate","responses":{"a":"42","b":"42 \n"}}
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
     fn a_judge_that_finds_agreement_gives_the_common_answer() {
-        check(debating(&["forty-two"], &["42"], &["**Agree**\nIt is 42."]), expect![[r#"
+        check(
+            debating(&["forty-two"], &["42"], &["**Agree**\nIt is 42."]),
+            expect![[r#"
               1     0 started
               2     0 asked round-1/a [task · say State your position on t…]
               3     0 asked round-1/b [task · say State your position on t…]
@@ -189,12 +194,15 @@ mod tests {
             = done agreed: Some("It is 42.")
               {"round":1,"kind":"debate","responses":{"a":"forty-two","b":"42"}}
               {"step":"agree","agent":"judge","response":"**Agree**\nIt is 42.","agreed":true}
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
     fn disagreement_goes_on_as_a_debate_that_keeps_its_first_round() {
-        check(debating(&["1", "1!"], &["2", "2!"], &["disagree", "VERDICT"]), expect![[r#"
+        check(
+            debating(&["1", "1!"], &["2", "2!"], &["disagree", "VERDICT"]),
+            expect![[r#"
               1     0 started
               2     0 asked round-1/a [task · say State your position on t…]
               3     0 asked round-1/b [task · say State your position on t…]
@@ -214,12 +222,15 @@ mod tests {
               {"step":"agree","agent":"judge","response":"disagree","agreed":false}
               {"round":2,"kind":"debate","responses":{"a":"1!","b":"2!"}}
               {"step":"judge","agent":"judge","response":"VERDICT"}
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
     fn independent_parts_are_supervised_with_the_plan_that_is_there() {
-        check(supervising(&["- dig\n- water", "REPORT"], &["DUG", "WATERED"]), expect![[r#"
+        check(
+            supervising(&["- dig\n- water", "REPORT"], &["DUG", "WATERED"]),
+            expect![[r#"
               1     0 started
               2     0 asked plan [task · say Plan this task for your …]
               3     0 answered plan: - dig
@@ -237,12 +248,15 @@ mod tests {
               {"step":"plan","agent":"boss","response":"- dig\n- water"}
               {"step":"work","subtasks":["dig","water"],"assigned":{"w":["dig","water"]},"results":{"w":"DUG\nWATERED"},"tasks":[{"task_id":"task_1","status":"SUCCESS","agent":"w","output":"DUG","duration_ms":0.0,"depends_on":[],"routed_by":"load"},{"task_id":"task_2","status":"SUCCESS","agent":"w","output":"WATERED","duration_ms":0.0,"depends_on":[],"routed_by":"load"}],"plan_info":{"format":"lines","notes":[],"replanned":false}}
               {"step":"report","agent":"boss","response":"REPORT"}
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
     fn a_plan_without_independent_parts_is_left_to_one_worker() {
-        check(supervising(&["- dig"], &["ALL OF IT"]), expect![[r#"
+        check(
+            supervising(&["- dig"], &["ALL OF IT"]),
+            expect![[r#"
               1     0 started
               2     0 asked plan [task · say Plan this task for your …]
               3     0 answered plan: - dig
@@ -251,6 +265,7 @@ mod tests {
               6     0 ended answered
             = done answered: Some("ALL OF IT")
               {"round":1,"kind":"broadcast","responses":{"w":"ALL OF IT"}}
-        "#]]);
+        "#]],
+        );
     }
 }

@@ -470,7 +470,9 @@ mod tests {
 
     #[test]
     fn a_task_starts_when_its_inputs_are_known_and_the_report_quotes_every_output() {
-        check(supervise(&[CHAIN, "REPORT"], &["DUG"], &["WATERED", "FILLED"]), expect![[r#"
+        check(
+            supervise(&[CHAIN, "REPORT"], &["DUG"], &["WATERED", "FILLED"]),
+            expect![[r#"
               1     0 started
               2     0 asked plan [task · say Plan this task for your …]
               3     0 answered plan: {"tasks":[{"id":"a","description":"dig","agent":"w1"},{"id":"b","description":"fill","agent":"w2","depends_on":["a"]},{"id":"c","description":"water","agent":"w2"}]}
@@ -490,12 +492,15 @@ mod tests {
               {"step":"plan","agent":"boss","response":{"tasks":[{"id":"a","description":"dig","agent":"w1"},{"id":"b","description":"fill","agent":"w2","depends_on":["a"]},{"id":"c","description":"water","agent":"w2"}]}}
               {"step":"work","subtasks":["dig","fill","water"],"assigned":{"w1":["dig"],"w2":["fill","water"]},"results":{"w1":"DUG","w2":"FILLED\nWATERED"},"tasks":[{"task_id":"a","status":"SUCCESS","agent":"w1","output":"DUG","duration_ms":0.0,"depends_on":[],"routed_by":"named"},{"task_id":"b","status":"SUCCESS","agent":"w2","output":"FILLED","duration_ms":0.0,"depends_on":["a"],"routed_by":"named"},{"task_id":"c","status":"SUCCESS","agent":"w2","output":"WATERED","duration_ms":0.0,"depends_on":[],"routed_by":"named"}],"plan_info":{"format":"json","notes":[],"replanned":false}}
               {"step":"report","agent":"boss","response":"REPORT"}
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
     fn what_depends_on_a_failed_task_is_skipped_and_the_report_is_written_all_the_same() {
-        check(supervise(&[CHAIN, "REPORT"], &["!kaput"], &["WATERED"]), expect![[r#"
+        check(
+            supervise(&[CHAIN, "REPORT"], &["!kaput"], &["WATERED"]),
+            expect![[r#"
               1     0 started
               2     0 asked plan [task · say Plan this task for your …]
               3     0 answered plan: {"tasks":[{"id":"a","description":"dig","agent":"w1"},{"id":"b","description":"fill","agent":"w2","depends_on":["a"]},{"id":"c","description":"water","agent":"w2"}]}
@@ -512,14 +517,17 @@ mod tests {
               {"step":"plan","agent":"boss","response":{"tasks":[{"id":"a","description":"dig","agent":"w1"},{"id":"b","description":"fill","agent":"w2","depends_on":["a"]},{"id":"c","description":"water","agent":"w2"}]}}
               {"step":"work","subtasks":["dig","fill","water"],"assigned":{"w1":["dig"],"w2":["fill","water"]},"results":{"w1":{"error":"kaput"},"w2":"WATERED"},"tasks":[{"task_id":"a","status":"FAILED","agent":"w1","error":"kaput","duration_ms":0.0,"depends_on":[],"routed_by":"named"},{"task_id":"b","status":"SKIPPED","agent":"w2","error":"dependency \"a\" FAILED","duration_ms":0.0,"depends_on":["a"],"routed_by":"named"},{"task_id":"c","status":"SUCCESS","agent":"w2","output":"WATERED","duration_ms":0.0,"depends_on":[],"routed_by":"named"}],"plan_info":{"format":"json","notes":[],"replanned":false}}
               {"step":"report","agent":"boss","response":"REPORT"}
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
     fn a_broken_plan_is_asked_for_once_more() {
         let ghost = r#"{"tasks": [{"id": "a", "description": "dig", "depends_on": ["ghost"]}]}"#;
         let sound = r#"{"tasks": [{"id": "a", "description": "dig"}]}"#;
-        check(supervise(&[ghost, sound, "REPORT"], &["DUG"], &[]), expect![[r#"
+        check(
+            supervise(&[ghost, sound, "REPORT"], &["DUG"], &[]),
+            expect![[r#"
               1     0 started
               2     0 asked plan [task · say Plan this task for your …]
               3     0 answered plan: {"tasks":[{"id":"a","description":"dig","depends_on":["ghost"]}]}
@@ -537,7 +545,8 @@ mod tests {
               {"step":"plan","agent":"boss","response":{"tasks":[{"id":"a","description":"dig"}]}}
               {"step":"work","subtasks":["dig"],"assigned":{"w1":["dig"]},"results":{"w1":"DUG"},"tasks":[{"task_id":"a","status":"SUCCESS","agent":"w1","output":"DUG","duration_ms":0.0,"depends_on":[],"routed_by":"load"}],"plan_info":{"format":"json","notes":["first plan: \"a\" depends on unknown \"ghost\": dropped"],"replanned":true}}
               {"step":"report","agent":"boss","response":"REPORT"}
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
@@ -545,7 +554,9 @@ mod tests {
         let ghost = r#"{"tasks": [{"id": "a", "description": "dig", "depends_on": ["ghost"]}]}"#;
         let mut spec = supervise(&[ghost, "REPORT"], &["DUG"], &[]);
         spec.limits.calls = Some(3);
-        check(spec, expect![[r#"
+        check(
+            spec,
+            expect![[r#"
               1     0 started
               2     0 asked plan [task · say Plan this task for your …]
               3     0 answered plan: {"tasks":[{"id":"a","description":"dig","depends_on":["ghost"]}]}
@@ -560,26 +571,32 @@ mod tests {
               {"step":"plan","agent":"boss","response":{"tasks":[{"id":"a","description":"dig","depends_on":["ghost"]}]}}
               {"step":"work","subtasks":["dig"],"assigned":{"w1":["dig"]},"results":{"w1":"DUG"},"tasks":[{"task_id":"a","status":"SUCCESS","agent":"w1","output":"DUG","duration_ms":0.0,"depends_on":[],"routed_by":"load"}],"plan_info":{"format":"json","notes":["\"a\" depends on unknown \"ghost\": dropped","no re-plan: budget"],"replanned":false}}
               {"step":"report","agent":"boss","response":"REPORT"}
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
     fn a_strict_run_ends_before_any_task_of_a_broken_plan() {
-        check(strict(supervise(&["{\"tasks\": [{\"id\": 1, \"descr"], &[], &[])), expect![[r#"
+        check(
+            strict(supervise(&["{\"tasks\": [{\"id\": 1, \"descr"], &[], &[])),
+            expect![[r#"
               1     0 started
               2     0 asked plan [task · say Plan this task for your …]
               3     0 answered plan: {"tasks": [{"id": 1, "descr
               4     0 ended bad_plan
             = failed bad_plan: None
               {"step":"plan","agent":"boss","response":"{\"tasks\": [{\"id\": 1, \"descr","plan_info":{"format":"fallback","notes":["plan is not readable JSON (line 1, column 27): the whole task is one task"],"replanned":false}}
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
     fn once_the_budget_is_spent_all_that_is_unfinished_is_cancelled() {
         let mut spec = supervise(&[CHAIN, "REPORT"], &["DUG"], &["WATERED", "FILLED"]);
         spec.limits.calls = Some(2);
-        check(spec, expect![[r#"
+        check(
+            spec,
+            expect![[r#"
               1     0 started
               2     0 asked plan [task · say Plan this task for your …]
               3     0 answered plan: {"tasks":[{"id":"a","description":"dig","agent":"w1"},{"id":"b","description":"fill","agent":"w2","depends_on":["a"]},{"id":"c","description":"water","agent":"w2"}]}
@@ -593,6 +610,7 @@ mod tests {
               partial "DUG"
               {"step":"plan","agent":"boss","response":{"tasks":[{"id":"a","description":"dig","agent":"w1"},{"id":"b","description":"fill","agent":"w2","depends_on":["a"]},{"id":"c","description":"water","agent":"w2"}]}}
               {"step":"work","subtasks":["dig","fill","water"],"assigned":{"w1":["dig"],"w2":["fill","water"]},"results":{"w1":"DUG","w2":{"error":"budget exhausted"}},"tasks":[{"task_id":"a","status":"SUCCESS","agent":"w1","output":"DUG","duration_ms":0.0,"depends_on":[],"routed_by":"named"},{"task_id":"b","status":"CANCELLED","agent":"w2","error":"budget exhausted","duration_ms":0.0,"depends_on":["a"],"routed_by":"named"},{"task_id":"c","status":"CANCELLED","agent":"w2","error":"budget exhausted","duration_ms":0.0,"depends_on":[],"routed_by":"named"}],"plan_info":{"format":"json","notes":[],"replanned":false}}
-        "#]]);
+        "#]],
+        );
     }
 }
