@@ -124,6 +124,7 @@ fn kind(error: &Error) -> (&'static str, Option<String>, Exit) {
             ("unknown_run", Some("`folkmoot runs` lists them".into()), Exit::USAGE)
         }
         Some(EngineError::Ambiguous { .. }) => ("ambiguous_run", None, Exit::USAGE),
+        Some(EngineError::NotTakenOver { .. }) => ("not_taken_over", None, Exit::USAGE),
         Some(EngineError::NoSuchCall { .. }) => {
             ("unknown_call", Some("`folkmoot show RUN` lists the calls".into()), Exit::USAGE)
         }
@@ -136,9 +137,11 @@ fn kind(error: &Error) -> (&'static str, Option<String>, Exit) {
             ("run_has_ended", Some(help.into()), Exit::USAGE)
         }
         Some(EngineError::Diverged { .. }) => ("diverged", None, Exit::BROKEN),
-        Some(EngineError::Unreadable { .. } | EngineError::NoStart(_)) => {
-            ("unreadable_record", None, Exit::BROKEN)
-        }
+        Some(
+            EngineError::Unreadable { .. }
+            | EngineError::NoStart(_)
+            | EngineError::ForeignAgent { .. },
+        ) => ("unreadable_record", None, Exit::BROKEN),
         Some(EngineError::Store(StoreError::Broken { .. } | StoreError::Corrupt { .. })) => {
             ("broken_record", None, Exit::BROKEN)
         }

@@ -9,6 +9,7 @@ use crate::{
     key::Key,
     money::Money,
     spec::Spec,
+    team::AgentId,
     time::Time,
 };
 
@@ -151,6 +152,23 @@ impl Event {
             | Event::Amended { .. }
             | Event::CancelRequested
             | Event::Ticked => false,
+        }
+    }
+
+    /// The agent that it lets be asked, or whose answer it takes over.
+    pub fn agent(&self) -> Option<&AgentId> {
+        match self {
+            Event::Inherited { call, .. }
+            | Event::Asked { call, .. }
+            | Event::Refused { call, .. } => Some(call.agent()),
+            Event::Started { .. }
+            | Event::Resumed { .. }
+            | Event::Answered { .. }
+            | Event::Amended { .. }
+            | Event::CancelRequested
+            | Event::Ticked
+            | Event::Withdrawn { .. }
+            | Event::Ended { .. } => None,
         }
     }
 

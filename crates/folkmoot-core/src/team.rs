@@ -46,12 +46,18 @@ pub struct Team {
 }
 
 impl Team {
-    /// The agent with this id. Panics on a foreign id: specs are checked.
+    /// The agent with this id. Panics on a foreign id: specs are checked when they are made, and logs
+    /// when they are loaded.
     pub fn agent(&self, id: &AgentId) -> &Agent {
         self.agents
             .iter()
             .find(|agent| agent.id == *id)
             .expect("a checked spec names its own agents")
+    }
+
+    /// Whether there is an agent with this id.
+    pub fn has(&self, id: &AgentId) -> bool {
+        self.agents.iter().any(|agent| agent.id == *id)
     }
 
     /// The agent meant by `name`: the exact display name, else the id.

@@ -12,6 +12,7 @@ use folkmoot_core::{
     replay::{self, Divergence},
     run::Run,
     spec::Spec,
+    team::AgentId,
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -117,6 +118,26 @@ pub enum EngineError {
         run: RunId,
         /// What was given.
         key: String,
+    },
+    /// A fork does not take over the call whose answer it is to change.
+    #[error(
+        "call {key} of run {run} is not taken over: it was not answered by then, or is asked again"
+    )]
+    NotTakenOver {
+        /// The run.
+        run: RunId,
+        /// The call.
+        key: Key,
+    },
+    /// A record names an agent that the run's spec does not have.
+    #[error("run {run}: record {seq} names agent \"{agent}\", which the run does not have")]
+    ForeignAgent {
+        /// The run.
+        run: RunId,
+        /// The record.
+        seq: u64,
+        /// The agent.
+        agent: AgentId,
     },
     /// A replay decided otherwise than the record says.
     #[error("run {run}: {divergence}")]
@@ -253,8 +274,8 @@ impl Engine {
         let spec = change.spec.unwrap_or(origin.spec);
         let mut events = replay::fork(id.as_str(), &origin.records, at, spec.clone(), wall());
         for (key, text) in change.answers {
-            if origin.run.known().get(key.as_str()).is_none() {
-                return Err(EngineError::NoSuchCall { run: id.clone(), key: key.to_string() });
+            if !events.iter().any(|event| event.key() == Some(&key)) {
+                return Err(EngineError::NotTakenOver { run: id.clone(), key });
             }
             events.push(Event::Amended { key, text });
         }
@@ -329,6 +350,12 @@ impl Engine {
         let entry = entry.ok_or_else(|| EngineError::NoSuchRun(id.to_string()))?;
         let records = self.records(id, 0).await?;
         let spec = replay::spec_of(&records).ok_or_else(|| EngineError::NoStart(id.clone()))?;
+        for record in &records {
+            let agent = record.event.agent().filter(|agent| !spec.team.has(agent));
+            if let Some(agent) = agent.cloned() {
+                return Err(EngineError::ForeignAgent { run: id.clone(), seq: record.seq, agent });
+            }
+        }
         let run = Run::fold(&records);
         Ok(Loaded { id: id.clone(), spec, run, records, owner: entry.owner })
     }
