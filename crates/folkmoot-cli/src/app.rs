@@ -125,7 +125,9 @@ impl App {
     pub(crate) fn engine(&self) -> Result<Engine> {
         let agents = Agents::new(self.config()?.providers());
         let file = self.global.db.clone().map_or_else(config::state_file, Ok)?;
-        let store = Arc::new(SqliteStore::open(&file)?);
+        let store = SqliteStore::open(&file);
+        let store = store.map_err(|error| Refusal::new("unusable_store", error.to_string()))?;
+        let store = Arc::new(store);
         Ok(Engine::new(store, Arc::new(agents), Arc::new(NoTools), "folkmoot"))
     }
 

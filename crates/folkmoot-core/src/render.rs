@@ -112,7 +112,8 @@ fn add(spec: &Spec, known: &Known, parts: &[Part], messages: &mut Vec<Message>) 
     for part in parts {
         let text = match part {
             Part::Task => spec.task.clone(),
-            Part::Say(text) => text.clone(),
+            // Names, notes and errors of others may stand in it.
+            Part::Say(text) => framed(text).into(),
             Part::Quote(key) => quote(spec, known, key).into(),
             Part::Result(key) => {
                 messages.push(tool_result(known, key));

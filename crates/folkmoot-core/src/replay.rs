@@ -10,6 +10,7 @@ use crate::{
     key::Key,
     known::Entry,
     run::Run,
+    scope::{self, Want},
     spec::Spec,
     team::AgentId,
 };
@@ -82,41 +83,101 @@ fn same(recorded: &[Record], decided: &[Record]) -> Result<(), Divergence> {
     Ok(())
 }
 
-/// The events with which a fork of the run `origin` begins: it starts under `spec` and takes over
-/// what was answered up to record `at` and does not depend on what changed.
-///
-/// Everything else is asked again: calls of agents that differ, all calls if the task differs, and
-/// whatever quotes something that is asked again.
-pub fn fork(origin: &str, records: &[Record], at: u64, spec: Arc<Spec>, wall: u64) -> Vec<Event> {
-    let before: Vec<&Record> = records.iter().filter(|record| record.seq <= at).collect();
-    let run = Run::fold(before.iter().copied());
-    let changed = spec_of(records).map(|old| Changed::between(&old, &spec));
-    let mut kept: Vec<(&Key, &Entry)> = run.known().iter().collect();
-    kept.retain(|(_, entry)| changed.as_ref().is_some_and(|it| !it.touches(&entry.call)));
-    kept.sort_by_key(|(_, entry)| (entry.settled, entry.asked));
-    let origin = Some(Origin { run: origin.into(), seq: at });
-    let inherited = kept.into_iter().filter_map(|(key, entry)| inherit(key, entry));
-    [Event::Started { spec, wall, origin }].into_iter().chain(inherited).collect()
+/// What a fork changes.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The last record of the origin that is taken over.
+    pub at: u64,
+    /// The spec of the fork.
+    pub spec: Arc<Spec>,
+    /// Answers in place of those given.
+    pub answers: Vec<(Key, Arc<str>)>,
 }
 
-fn inherit(key: &Key, entry: &Entry) -> Option<Event> {
-    let outcome = entry.outcome.clone()?;
-    let is_answer = match &outcome {
-        Ok(_) | Err(Fault::Failed { .. } | Fault::TimedOut) => true,
-        Err(
+/// The events with which a fork of the run `origin` begins: it starts under its own spec and takes
+/// over, in the order in which its program wants them, the calls that were answered and do not depend
+/// on what changed.
+///
+/// Everything else is asked: calls of agents that differ, all calls if the task differs, and whatever
+/// is made from something that is not taken over as it was.
+pub fn fork(origin: &str, records: &[Record], change: &Change, wall: u64) -> Vec<Event> {
+    let Change { at, spec, answers } = change;
+    let before = records.iter().filter(|record| record.seq <= *at);
+    let old = Run::fold(before);
+    let changed = spec_of(records).map(|old| Changed::between(&old, spec));
+    let origin = Some(Origin { run: origin.into(), seq: *at });
+    let mut fork = Fork { run: Run::default(), events: Vec::new() };
+    fork.push(Event::Started { spec: spec.clone(), wall, origin });
+    let mut amended = BTreeSet::new();
+    loop {
+        let found = fork.wanted(spec, |key, call| {
+            let entry = old.known().get(key.as_str()).filter(|entry| entry.call == *call)?;
+            let is_touched = changed.as_ref().is_none_or(|changed| changed.touches(call));
+            let is_made_anew = call.sources().any(|source| amended.contains(source));
+            (!is_touched && !is_made_anew && is_answer(entry)).then_some(entry)
+        });
+        if found.is_empty() {
+            return fork.events;
+        }
+        for (key, entry) in found {
+            fork.inherit(&key, entry);
+            for (_, text) in answers.iter().filter(|(amended, _)| *amended == key) {
+                fork.push(Event::Amended { key: key.clone(), text: text.clone() });
+                amended.insert(key.clone());
+            }
+        }
+    }
+}
+
+/// A fork in the making.
+struct Fork {
+    run: Run,
+    events: Vec<Event>,
+}
+
+impl Fork {
+    fn push(&mut self, event: Event) {
+        let seq = self.run.seq() + 1;
+        self.run.apply(&Record { seq, at: self.run.at(), event: event.clone() });
+        self.events.push(event);
+    }
+
+    /// The calls that the program wants, does not have, and can take over.
+    fn wanted<'a>(
+        &self,
+        spec: &Spec,
+        find: impl Fn(&Key, &Call) -> Option<&'a Entry>,
+    ) -> Vec<(Key, &'a Entry)> {
+        let wants = scope::think(spec.program(), spec, self.run.known(), false).wants;
+        let is_fresh = |want: &Want| self.run.known().get(want.key.as_str()).is_none();
+        let fresh = wants.into_iter().filter(is_fresh);
+        fresh
+            .filter_map(|want| find(&want.key, &want.call).map(|entry| (want.key, entry)))
+            .collect()
+    }
+
+    /// Takes a call over under its number in the fork.
+    fn inherit(&mut self, key: &Key, entry: &Entry) {
+        let Some(outcome) = entry.outcome.clone() else { return };
+        let nth = self.run.next_number(&entry.call);
+        let (key, call) = (key.clone(), entry.call.clone());
+        self.push(Event::Inherited { key, call, nth, settled: outcome.into() });
+    }
+}
+
+/// Whether the world answered it, with an answer or a failure of its own.
+fn is_answer(entry: &Entry) -> bool {
+    match &entry.outcome {
+        Some(Ok(_) | Err(Fault::Failed { .. } | Fault::TimedOut)) => true,
+        Some(Err(
             Fault::Deadline
             | Fault::Cancelled
             | Fault::OverBudget { .. }
             | Fault::Lost
             | Fault::Unwanted,
-        ) => false,
-    };
-    is_answer.then(|| Event::Inherited {
-        key: key.clone(),
-        call: entry.call.clone(),
-        nth: entry.nth,
-        settled: outcome.into(),
-    })
+        ))
+        | None => false,
+    }
 }
 
 /// What differs between two specs, as far as calls depend on it.

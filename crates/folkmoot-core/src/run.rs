@@ -360,12 +360,17 @@ impl Run {
         reserved: Option<Reservation>,
         time_left: Option<Duration>,
     ) -> Event {
-        let nth = 1 + self.numbers.get(want.call.agent()).copied().unwrap_or_default();
+        let nth = self.next_number(&want.call);
         let within = [want.within, time_left].into_iter().flatten().map(|it| self.at + it);
         let expires = within.chain(want.until).min();
         let scopes = want.scopes.into_iter().map(|(key, _)| key).collect();
         let Want { key, call, .. } = want;
         Event::Asked { key, call, nth, reserved, expires, scopes }
+    }
+
+    /// The number that a call would have among its agent's.
+    pub(crate) fn next_number(&self, call: &Call) -> u64 {
+        1 + self.numbers.get(call.agent()).copied().unwrap_or_default()
     }
 
     /// Whether a program may ask something else under a known key: only where an answer changed.

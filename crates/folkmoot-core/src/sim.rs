@@ -65,8 +65,12 @@ impl Sim {
 
     /// Lets an event happen now.
     pub fn feed(&mut self, event: Event, world: &mut dyn World) {
+        self.feed_all(vec![event], world);
+    }
+
+    fn feed_all(&mut self, events: Vec<Event>, world: &mut dyn World) {
         let spec = self.spec.clone();
-        let stepped = self.run.step(spec.program(), &spec, [event], self.now);
+        let stepped = self.run.step(spec.program(), &spec, events, self.now);
         self.wakes_at = stepped.wakes_at;
         for command in self.run.commands(&stepped.records) {
             match command {
@@ -88,21 +92,29 @@ impl Sim {
         }
     }
 
-    /// Lets the next thing happen: an answer, or a clock that strikes. False when there is nothing.
+    /// Lets the next thing happen: all answers of one instant, or a clock that strikes. False when
+    /// there is nothing.
     pub fn advance(&mut self, world: &mut dyn World) -> bool {
         let next = self.agenda.first_key_value().map(|((at, ..), _)| *at);
-        let event = match (next, self.wakes_at) {
+        let events = match (next, self.wakes_at) {
             (Some(at), wake) if wake.is_none_or(|wake| at <= wake) => {
                 self.now = at;
-                self.agenda.pop_first().map(|(_, event)| event)
+                self.due()
             }
             (_, Some(wake)) => {
                 self.now = wake;
-                Some(Event::Ticked)
+                vec![Event::Ticked]
             }
-            (_, None) => None,
+            (_, None) => return false,
         };
-        event.map(|event| self.feed(event, world)).is_some()
+        self.feed_all(events, world);
+        true
+    }
+
+    /// What happens now.
+    fn due(&mut self) -> Vec<Event> {
+        let later = self.agenda.split_off(&(Time(self.now.0 + 1), 0, Key::parse("")));
+        std::mem::replace(&mut self.agenda, later).into_values().collect()
     }
 
     /// Lets everything happen until the run ends, or nothing is left that could.

@@ -270,16 +270,17 @@ impl Engine {
     /// Makes a run that goes on from another with something changed; only what differs is asked.
     pub async fn fork(&self, id: &RunId, change: Change) -> Result<Driver, EngineError> {
         let origin = self.load(id).await?;
-        let at = change.at.unwrap_or_else(|| origin.run.seq());
-        let spec = change.spec.unwrap_or(origin.spec);
-        let mut events = replay::fork(id.as_str(), &origin.records, at, spec.clone(), wall());
-        for (key, text) in change.answers {
-            if !events.iter().any(|event| event.key() == Some(&key)) {
-                return Err(EngineError::NotTakenOver { run: id.clone(), key });
-            }
-            events.push(Event::Amended { key, text });
+        let change = replay::Change {
+            at: change.at.unwrap_or_else(|| origin.run.seq()),
+            spec: change.spec.unwrap_or(origin.spec),
+            answers: change.answers,
+        };
+        let events = replay::fork(id.as_str(), &origin.records, &change, wall());
+        let is_taken_over = |key: &Key| events.iter().any(|event| event.key() == Some(key));
+        if let Some((key, _)) = change.answers.iter().find(|(key, _)| !is_taken_over(key)) {
+            return Err(EngineError::NotTakenOver { run: id.clone(), key: key.clone() });
         }
-        self.begin(spec, events).await
+        self.begin(change.spec, events).await
     }
 
     /// Keeps a log that was made elsewhere, such as a rehearsal.

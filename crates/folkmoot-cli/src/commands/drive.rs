@@ -49,7 +49,7 @@ pub(crate) async fn drive_quietly(driver: Driver, app: &App) -> Result<Outcome> 
     };
     let streamed = stream.clone().map(|stream| stream as Arc<dyn Observer>);
     let observers = [progress.clone() as Arc<dyn Observer>].into_iter().chain(streamed).collect();
-    let interrupt = interrupted_by_ctrl_c(progress.clone());
+    let interrupt = interrupted_by_signals(progress.clone());
     let driven = driver.drive(Arc::new(Several(observers)), interrupt).await;
     progress.finish();
     let outcome = outcome(&driven?);
@@ -63,19 +63,39 @@ fn outcome(driven: &Driven) -> Outcome {
     folkmoot_core::view::outcome(driven.id.as_str(), &driven.spec, &driven.run, false)
 }
 
-/// A token that Ctrl-C cancels, so that the run is left resumable; a second Ctrl-C ends the process.
-fn interrupted_by_ctrl_c(progress: Arc<Progress>) -> CancellationToken {
+/// A token that Ctrl-C, or a wish of the system to end the process, cancels: the run is left so that
+/// it can be resumed. A second one ends the process at once.
+fn interrupted_by_signals(progress: Arc<Progress>) -> CancellationToken {
     let interrupt = CancellationToken::new();
     let token = interrupt.clone();
     tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_err() {
-            return;
-        }
+        asked_to_stop().await;
         progress.note("suspending; press Ctrl-C again to quit at once");
         token.cancel();
-        if tokio::signal::ctrl_c().await.is_ok() {
-            std::process::exit(130);
-        }
+        asked_to_stop().await;
+        std::process::exit(130);
     });
     interrupt
+}
+
+#[cfg(unix)]
+async fn asked_to_stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return ctrl_c().await };
+    tokio::select! {
+        () = ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn asked_to_stop() {
+    ctrl_c().await;
+}
+
+/// Waits for Ctrl-C; where it cannot be noticed, for ever.
+async fn ctrl_c() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
 }

@@ -86,7 +86,12 @@ impl Fork {
 
 fn change(set: &str) -> Result<Override> {
     let (name, value) = pair(set, "--set", "PATH=VALUE")?;
-    Ok(Override { name: name.to_owned(), value: Given::Text(value.to_owned()) })
+    let is_json = value.starts_with(['[', '{']);
+    let value = match serde_json::from_str(value) {
+        Ok(value) if is_json => Given::Json(value),
+        Ok(_) | Err(_) => Given::Text(value.to_owned()),
+    };
+    Ok(Override { name: name.to_owned(), value })
 }
 
 /// The last event to take over: `at` itself, or the one before the call `at` was asked.

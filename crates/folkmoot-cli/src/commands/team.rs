@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use folkmoot_agents::Providers;
 use folkmoot_core::{
@@ -175,7 +175,9 @@ fn no_prompt() -> Refusal {
 fn from_stdin() -> Result<String> {
     let mut text = String::new();
     let mut input = std::io::stdin().lock().take(LARGEST_TASK + 1);
-    input.read_to_string(&mut text).context("cannot read the task from standard input")?;
+    input
+        .read_to_string(&mut text)
+        .map_err(|error| Refusal::new("unreadable_prompt", format!("standard input: {error}")))?;
     if text.len() as u64 > LARGEST_TASK {
         return Err(Refusal::new("too_large", "the task is over 1 MiB").into());
     }

@@ -68,6 +68,9 @@ impl Catalog {
     }
 
     fn target(&self, name: &str) -> Result<Target, Unresolved> {
+        if name == DEMO {
+            return Ok(Target::Demo);
+        }
         let Some((provider, model)) = name.split_once('/') else {
             return Err(self.unknown_model(name));
         };

@@ -87,14 +87,20 @@ fn path_of(name: &str, root: &Node) -> Option<Vec<String>> {
 fn written_out(path: &str, root: &Node) -> Option<Vec<String>> {
     let (first, rest) = path.split_once('.')?;
     let field = TEAM.fields().find(|field| field.spellings().any(|it| it == first))?;
-    let Some((agent, key)) = rest.rsplit_once('.').filter(|_| field.name == "agents") else {
+    if field.name != "agents" {
         return Some([first].into_iter().chain(rest.split('.')).map(str::to_owned).collect());
-    };
+    }
     let Tree::Map(entries) = &root.value else { return None };
     let agents = entries.iter().find(|entry| field.spellings().any(|it| it == &*entry.key))?;
     let Tree::List(items) = &agents.value.value else { return None };
-    let at = items.iter().position(|item| is_called(item, agent))?;
-    Some(vec![agents.key.to_string(), at.to_string(), key.to_owned()])
+    // A name may hold dots: the longest that is one counts.
+    let ends = rest.rmatch_indices('.').map(|(at, _)| at);
+    let (at, keys) = ends.into_iter().find_map(|end| {
+        let at = items.iter().position(|item| is_called(item, &rest[..end]))?;
+        Some((at, &rest[end + 1..]))
+    })?;
+    let begin = [agents.key.to_string(), at.to_string()];
+    Some(begin.into_iter().chain(keys.split('.').map(str::to_owned)).collect())
 }
 
 fn is_called(agent: &Node, name: &str) -> bool {

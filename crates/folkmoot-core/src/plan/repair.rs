@@ -20,6 +20,9 @@ const NAME: usize = 80;
 /// The most characters of an error in a note.
 const ERROR: usize = 200;
 
+/// How many of the tasks that are too many are listed; the note counts all of them.
+const LISTED: usize = 1000;
+
 /// The plan that the reply to the plan call gives, for the whole work `task`, of which `max_tasks` parts
 /// may run, each done by one of `workers`. Panics without workers: specs are checked.
 pub fn repair(outcome: &Outcome, task: &str, workers: &[&Agent], max_tasks: u32) -> Plan {
@@ -159,6 +162,7 @@ impl Draft {
                 "plan has {tasks} tasks, {max_tasks} are allowed: the last {over} are cancelled"
             )));
         }
+        self.parts.truncate(max_tasks.saturating_add(LISTED));
     }
 
     /// Renames tasks whose id an earlier one has.
@@ -256,9 +260,11 @@ impl Draft {
 
     fn note_unknown_capabilities(&mut self, router: &Router) {
         for part in &self.parts {
-            let unknown: BTreeSet<&String> =
-                part.required.iter().filter(|tag| !router.is_capability(tag)).collect();
-            for tag in unknown.into_iter().filter(|tag| !tag.is_empty()) {
+            let mut seen = BTreeSet::new();
+            let unknown = part.required.iter().filter(|tag| {
+                !tag.is_empty() && !router.is_capability(tag) && seen.insert(tag.to_lowercase())
+            });
+            for tag in unknown {
                 let (tag, id) = (excerpt(tag), excerpt(&part.id));
                 self.notes
                     .push(minor(format!("nobody has capability \"{tag}\" (\"{id}\"): ignored")));

@@ -390,7 +390,10 @@ const ERROR: usize = 200;
 fn report_line(cx: &Scope, task: &Task, work: &Work) -> String {
     let line = format!("{}: {} ({})", task.id, work.status.name(), cx.name(&task.agent));
     match &work.error {
-        Some(error) => format!("{line}: {}", text::shorten(error, ERROR)),
+        Some(error) => {
+            let error = error.split_whitespace().collect::<Vec<_>>().join(" ");
+            format!("{line}: {}", text::shorten(&error, ERROR))
+        }
         None => line,
     }
 }
