@@ -1,0 +1,4 @@
+//! Models behind a server that misbehaves in every known way.
+
+mod asking;
+mod chat;
