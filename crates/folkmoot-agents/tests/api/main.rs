@@ -2,3 +2,4 @@
 
 mod asking;
 mod chat;
+mod protocols;
