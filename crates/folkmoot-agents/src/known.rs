@@ -9,15 +9,19 @@ pub(crate) struct Known {
     pub name: &'static str,
     /// How the names of its variables begin: `X_API_KEY`, `X_BASE_URL`.
     pub variables: &'static str,
+    /// Other names of theirs, by their usual ending.
+    pub other_variables: &'static [(&'static str, &'static str)],
     /// What it speaks unless the config says otherwise.
     pub protocol: Protocol,
-    /// Where it answers in the protocol `chat`.
+    /// Where it answers in that protocol.
     pub base_url: &'static str,
+    /// Where it answers in the protocol `chat`.
+    pub chat_url: &'static str,
     /// What is special about it.
     pub quirks: Quirks,
 }
 
-/// In what a server differs from the others that speak its protocol.
+/// In what a server differs from others; all but the first matter in the protocol `chat` only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quirks {
     /// It answers nobody without a key.
@@ -46,8 +50,16 @@ impl Quirks {
 }
 
 /// A provider that speaks `chat` and does nothing unusual.
-const fn chat(name: &'static str, variables: &'static str, base_url: &'static str) -> Known {
-    Known { name, variables, protocol: Protocol::Chat, base_url, quirks: Quirks::USUAL }
+const fn chat(name: &'static str, variables: &'static str, chat_url: &'static str) -> Known {
+    Known {
+        name,
+        variables,
+        other_variables: &[],
+        protocol: Protocol::Chat,
+        base_url: chat_url,
+        chat_url,
+        quirks: Quirks::USUAL,
+    }
 }
 
 impl Known {
@@ -55,17 +67,39 @@ impl Known {
         Known { quirks, ..self }
     }
 
-    const fn speaking(self, protocol: Protocol) -> Known {
-        Known { protocol, ..self }
+    /// It speaks `chat` too, but `protocol` better.
+    const fn rather(self, protocol: Protocol, base_url: &'static str) -> Known {
+        Known { protocol, base_url, ..self }
+    }
+
+    const fn also(self, other_variables: &'static [(&'static str, &'static str)]) -> Known {
+        Known { other_variables, ..self }
+    }
+
+    /// Where it answers in `protocol`, if it does.
+    pub(crate) fn url(&self, protocol: Protocol) -> Option<&'static str> {
+        let chat_url = (protocol == Protocol::Chat).then_some(self.chat_url);
+        if protocol == self.protocol { Some(self.base_url) } else { chat_url }
+    }
+
+    /// The names of its variable with this ending; the first that is set counts.
+    pub(crate) fn variables(&self, ending: &str) -> Vec<String> {
+        let others = self.other_variables.iter().filter(|(usual, _)| *usual == ending);
+        let usual = format!("{}_{ending}", self.variables);
+        std::iter::once(usual).chain(others.map(|(_, name)| (*name).to_owned())).collect()
     }
 }
+
+/// The variables of Google's own programs, beside `GEMINI_…`.
+const GOOGLE: &[(&str, &str)] =
+    &[("API_KEY", "GOOGLE_API_KEY"), ("BASE_URL", "GOOGLE_GEMINI_BASE_URL")];
 
 /// All of them, the best known first.
 #[rustfmt::skip]
 pub(crate) const KNOWN: &[Known] = &[
     chat("openai", "OPENAI", "https://api.openai.com/v1").with(Quirks::OPENAI),
-    chat("anthropic", "ANTHROPIC", "https://api.anthropic.com/v1").speaking(Protocol::Messages),
-    chat("gemini", "GEMINI", "https://generativelanguage.googleapis.com/v1beta/openai").speaking(Protocol::Gemini),
+    chat("anthropic", "ANTHROPIC", "https://api.anthropic.com/v1").rather(Protocol::Messages, "https://api.anthropic.com/v1"),
+    chat("gemini", "GEMINI", "https://generativelanguage.googleapis.com/v1beta/openai").rather(Protocol::Gemini, "https://generativelanguage.googleapis.com/v1beta").also(GOOGLE),
     chat("deepseek", "DEEPSEEK", "https://api.deepseek.com/v1"),
     chat("dashscope", "DASHSCOPE", "https://dashscope.aliyuncs.com/compatible-mode/v1"),
     chat("moonshot", "MOONSHOT", "https://api.moonshot.cn/v1"),
@@ -103,6 +137,18 @@ mod tests {
         let names: BTreeSet<_> = KNOWN.iter().map(|known| known.name).collect();
         let variables: BTreeSet<_> = KNOWN.iter().map(|known| known.variables).collect();
         assert_eq!((names.len(), variables.len()), (KNOWN.len(), KNOWN.len()));
+    }
+
+    #[test]
+    fn a_provider_answers_in_its_own_protocol_and_in_chat_each_at_its_address() {
+        use Protocol::{Chat, Gemini, Messages, Responses};
+        for known in KNOWN {
+            assert_eq!(known.url(known.protocol), Some(known.base_url), "{}", known.name);
+            assert_eq!(known.url(Chat), Some(known.chat_url), "{}", known.name);
+            let others =
+                [Messages, Gemini, Responses].into_iter().filter(|it| *it != known.protocol);
+            assert_eq!(others.filter_map(|it| known.url(it)).count(), 0, "{}", known.name);
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! One door, [`Agents`], leads to all of them. Deliberately absent: the environment, which only the
 //! CLI reads; deciding what a call may cost or how long it may take, which is the kernel's matter.
 
-mod chat;
+mod api;
 mod demo;
 mod gate;
 mod http;
@@ -26,7 +26,7 @@ use folkmoot_core::{
 };
 use folkmoot_runtime::backend::{Backend, OnDelta, Request, Response};
 
-use self::{chat::Chat, http::Http, retry::Backoff};
+use self::{api::Api, http::Http, retry::Backoff};
 pub use self::{
     patience::Patience,
     provider::{Protocol, ProviderConfig, ProviderStatus, Providers, Unusable},
@@ -66,7 +66,7 @@ impl Agents {
         match self.providers.find(&model.provider) {
             Ok(provider) => {
                 let Agents { http, patience, backoff, .. } = self;
-                Chat { http, patience, backoff }.perform(provider, model, request, on_delta).await
+                Api { http, patience, backoff }.perform(provider, model, request, on_delta).await
             }
             Err(unusable) => {
                 Response { outcome: Err(Fault::from(&unusable)), usage: Usage::default() }

@@ -8,11 +8,12 @@ use folkmoot_core::{
 };
 use reqwest::{
     Url,
-    header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue},
+    header::{HeaderMap, HeaderName, HeaderValue},
 };
 use serde::Deserialize;
 
 use crate::{
+    api::{Wire, wire},
     gate::Gate,
     known::{KNOWN, Known, Quirks},
     secret::Secret,
@@ -26,9 +27,9 @@ pub enum Protocol {
     Chat,
     /// The responses of `OpenAI`; not supported yet.
     Responses,
-    /// The messages of Anthropic; not supported yet.
+    /// The messages of Anthropic.
     Messages,
-    /// Google's own; not supported yet.
+    /// The generated contents of Google.
     Gemini,
 }
 
@@ -51,13 +52,15 @@ impl fmt::Display for Protocol {
 pub struct ProviderConfig {
     /// Its wire format; `chat` unless the provider is known for another.
     pub protocol: Option<Protocol>,
-    /// Where its API begins, for example `http://127.0.0.1:8000/v1`.
+    /// Where its API begins, for example `http://127.0.0.1:8000/v1`; in `messages` and `gemini` the
+    /// version at its end may be left out.
     pub base_url: Option<String>,
     /// The variable that holds its key; a config never holds a key itself.
     pub key_env: Option<String>,
     /// Headers that each request carries besides the usual ones.
     pub headers: BTreeMap<String, String>,
-    /// Whether it may be asked to report usage at the end of a stream; some servers refuse the field.
+    /// Whether it may be asked to report usage at the end of a stream; some servers of `chat` refuse
+    /// the field.
     pub stream_usage: Option<bool>,
 }
 
@@ -208,12 +211,16 @@ fn resolve(
 ) -> Entry {
     let known_protocol = known.map_or(Protocol::Chat, |known| known.protocol);
     let protocol = config.protocol.unwrap_or(known_protocol);
-    let variable = |suffix: &str| known.map(|known| format!("{}_{suffix}", known.variables));
+    let variables = |ending| known.map_or_else(Vec::new, |known| known.variables(ending));
     // What such a variable holds is in the provider's own protocol.
-    let from_env = || variable("BASE_URL").filter(|_| protocol == known_protocol);
-    let moved = config.base_url.clone().or_else(|| env(&from_env()?));
-    let base_url = moved.as_deref().or(known.map(|known| known.base_url));
-    let key_variable = config.key_env.clone().or_else(|| variable("API_KEY"));
+    let from_env = || {
+        variables("BASE_URL").iter().filter(|_| protocol == known_protocol).find_map(|it| env(it))
+    };
+    let moved = config.base_url.clone().or_else(from_env);
+    let base_url = moved.as_deref().or_else(|| known?.url(protocol));
+    let key_variables = config.key_env.clone().map_or_else(|| variables("API_KEY"), |it| vec![it]);
+    let key_variable = key_variables.iter().find(|it| env(it).is_some()).or(key_variables.first());
+    let key_variable = key_variable.cloned();
     let key = key_variable.as_deref().and_then(env).map(|key| Secret::new(&key));
     let mut quirks = known.map_or(Quirks::USUAL, |known| known.quirks);
     // A server in the place of a well-known one may well ask for no key.
@@ -222,17 +229,15 @@ fn resolve(
     quirks.stream_usage = config.stream_usage.unwrap_or(quirks.stream_usage);
 
     let url = base_url.and_then(address);
-    let provider = match (&key, &key_variable) {
-        _ if protocol != Protocol::Chat => {
-            Err(Unusable::Protocol { name: name.to_owned(), protocol })
-        }
-        (None, Some(variable)) if quirks.needs_key => {
+    let provider = match (wire(protocol, quirks), &url, &key_variable) {
+        (None, ..) => Err(Unusable::Protocol { name: name.to_owned(), protocol }),
+        (_, _, Some(variable)) if key.is_none() && quirks.needs_key => {
             Err(Unusable::NoKey { name: name.to_owned(), variable: variable.clone() })
         }
-        _ => match &url {
-            Some(url) => Provider::new(name, url, key, &config.headers, quirks).map(Arc::new),
-            None => Err(Unusable::Address { name: name.to_owned() }),
-        },
+        (_, None, _) => Err(Unusable::Address { name: name.to_owned() }),
+        (Some(wire), Some(url), _) => {
+            Provider::new(name, url, wire, key, &config.headers).map(Arc::new)
+        }
     };
     let status = ProviderStatus {
         name: name.to_owned(),
@@ -260,12 +265,11 @@ fn shown(mut url: Url) -> String {
 /// A provider that can be asked.
 #[derive(Debug)]
 pub(crate) struct Provider {
-    /// Where completions are asked for.
-    pub url: Url,
+    base_url: Url,
+    /// How it is asked.
+    pub wire: Box<dyn Wire>,
     /// What each request carries, the key among it.
     pub headers: HeaderMap,
-    /// What is special about it.
-    pub quirks: Quirks,
     /// Holds back calls while it asks to wait.
     pub gate: Gate,
     secrets: Vec<Secret>,
@@ -275,14 +279,18 @@ impl Provider {
     fn new(
         name: &str,
         base_url: &Url,
+        wire: Box<dyn Wire>,
         key: Option<Secret>,
         own_headers: &BTreeMap<String, String>,
-        quirks: Quirks,
     ) -> Result<Provider, Unusable> {
         let mut headers = HeaderMap::new();
         let mut secrets = Vec::new();
+        for (header, value) in wire.headers() {
+            headers.insert(*header, HeaderValue::from_static(value));
+        }
         let own = own_headers.iter().map(|(name, value)| (name.as_str(), Secret::new(value), ""));
-        let key = key.map(|key| (AUTHORIZATION.as_str(), key, "Bearer "));
+        let (key_header, scheme) = wire.key_header();
+        let key = key.map(|key| (key_header, key, scheme));
         for (header, secret, scheme) in key.into_iter().chain(own) {
             let unfit = || Unusable::Header { name: name.to_owned(), header: header.to_owned() };
             let field = HeaderName::try_from(header).map_err(|_| unfit())?;
@@ -292,12 +300,12 @@ impl Provider {
             headers.insert(field, value);
             secrets.push(secret);
         }
-        let mut url = base_url.clone();
-        url.path_segments_mut()
-            .expect("http addresses have paths")
-            .pop_if_empty()
-            .extend(["chat", "completions"]);
-        Ok(Provider { url, headers, quirks, gate: Gate::default(), secrets })
+        Ok(Provider { base_url: base_url.clone(), wire, headers, gate: Gate::default(), secrets })
+    }
+
+    /// Where `model` is asked.
+    pub(crate) fn url(&self, model: &str) -> Url {
+        self.wire.url(&self.base_url, model)
     }
 
     /// `text` with every secret of this provider masked.
@@ -308,6 +316,8 @@ impl Provider {
 
 #[cfg(test)]
 mod tests {
+    use reqwest::header::AUTHORIZATION;
+
     use super::*;
 
     fn providers(config: &[(&str, ProviderConfig)], env: &[(&str, &str)]) -> Providers {
@@ -331,7 +341,7 @@ mod tests {
         assert_eq!(refusal(&without, "deepseek"), missing);
         let with = providers(&[], &[("DEEPSEEK_API_KEY", "sk-1\n")]);
         let deepseek = with.find("deepseek").expect("it has a key");
-        assert_eq!(deepseek.url.as_str(), "https://api.deepseek.com/v1/chat/completions");
+        assert_eq!(deepseek.url("m").as_str(), "https://api.deepseek.com/v1/chat/completions");
         assert_eq!(deepseek.headers[AUTHORIZATION], "Bearer sk-1");
     }
 
@@ -339,7 +349,7 @@ mod tests {
     fn local_servers_and_servers_elsewhere_go_without_a_key() {
         let moved = [("OPENAI_BASE_URL", "http://127.0.0.1:9/v1/")];
         let providers = providers(&[("groq", at("http://10.0.0.7"))], &moved);
-        let url = |name| providers.find(name).map(|provider| provider.url.to_string());
+        let url = |name| providers.find(name).map(|provider| provider.url("m").to_string());
         assert_eq!(url("ollama"), Ok("http://127.0.0.1:11434/v1/chat/completions".to_owned()));
         assert_eq!(url("openai"), Ok("http://127.0.0.1:9/v1/chat/completions".to_owned()));
         assert_eq!(url("groq"), Ok("http://10.0.0.7/chat/completions".to_owned()));
@@ -352,7 +362,7 @@ mod tests {
         let config = ProviderConfig { key_env: Some("MINE".to_owned()), ..at("http://config/v1") };
         let providers = providers(&[("openai", config)], &env);
         let openai = providers.find("openai").expect("it is usable");
-        assert_eq!(openai.url.host_str(), Some("config"));
+        assert_eq!(openai.url("m").host_str(), Some("config"));
         assert_eq!(openai.headers[AUTHORIZATION], "Bearer m");
     }
 
@@ -368,17 +378,82 @@ mod tests {
     }
 
     #[test]
-    fn other_protocols_are_refused_unless_chat_is_asked_for() {
-        let env = [("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", "http://messages")];
-        let unsupported = providers(&[], &env).find("anthropic").map(|_| ()).expect_err("refused");
+    fn anthropic_and_gemini_need_their_usual_variables_and_nothing_else() {
+        let env = [("ANTHROPIC_API_KEY", "sk-ant"), ("GEMINI_API_KEY", "AIza")];
+        let providers = providers(&[], &env);
+        let anthropic = providers.find("anthropic").expect("it has a key");
+        assert_eq!(anthropic.url("m").as_str(), "https://api.anthropic.com/v1/messages");
+        assert_eq!(anthropic.headers["x-api-key"], "sk-ant");
+        assert_eq!(anthropic.headers["anthropic-version"], "2023-06-01");
+        assert!(!anthropic.headers.contains_key(AUTHORIZATION));
+        let gemini = providers.find("gemini").expect("it has a key");
+        let url = "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse";
+        assert_eq!(gemini.url("m").as_str(), url);
+        assert_eq!(gemini.headers["x-goog-api-key"], "AIza");
+    }
+
+    #[test]
+    fn gemini_takes_the_variables_of_googles_own_programs_too() {
+        let google = ("GOOGLE_API_KEY", "from-google");
+        let at = ("GOOGLE_GEMINI_BASE_URL", "http://10.0.0.7/gateway");
+        let both = providers(&[], &[google, at, ("GEMINI_API_KEY", "AIza")]);
+        let key = |providers: &Providers| {
+            providers.find("gemini").expect("it is usable").headers["x-goog-api-key"].clone()
+        };
+        let variable = |providers: &Providers| {
+            let mut statuses = providers.statuses();
+            statuses.find(|it| it.name == "gemini").expect("it is known").key_variable.clone()
+        };
+        assert_eq!(
+            (key(&both), variable(&both).as_deref()),
+            ("AIza".parse().expect("it is one"), Some("GEMINI_API_KEY"))
+        );
+        let gemini = both.find("gemini").expect("it is usable");
+        assert!(gemini.url("m").as_str().starts_with("http://10.0.0.7/gateway/v1beta/models/m:"));
+        let one = providers(&[], &[google]);
+        assert_eq!(
+            (key(&one), variable(&one).as_deref()),
+            ("from-google".parse().expect("it is one"), Some("GOOGLE_API_KEY"))
+        );
+        let none = providers(&[], &[]);
+        assert_eq!(variable(&none).as_deref(), Some("GEMINI_API_KEY"));
+    }
+
+    #[test]
+    fn a_provider_speaks_chat_where_the_config_says_so() {
+        let env = [
+            ("ANTHROPIC_API_KEY", "k"),
+            ("ANTHROPIC_BASE_URL", "http://messages"),
+            ("GEMINI_API_KEY", "k"),
+        ];
+        let chat = ProviderConfig { protocol: Some(Protocol::Chat), ..ProviderConfig::default() };
+        let asked = providers(&[("anthropic", chat.clone()), ("gemini", chat)], &env);
+        let anthropic = asked.find("anthropic").expect("it speaks chat too");
+        assert_eq!(anthropic.url("m").as_str(), "https://api.anthropic.com/v1/chat/completions");
+        assert_eq!(anthropic.headers[AUTHORIZATION], "Bearer k");
+        let gemini = asked.find("gemini").expect("it speaks chat too");
+        assert!(gemini.url("m").path().ends_with("/openai/chat/completions"));
+    }
+
+    #[test]
+    fn any_server_may_speak_any_protocol_that_is_supported() {
+        let speaking =
+            |protocol| ProviderConfig { protocol: Some(protocol), ..at("http://10.0.0.7") };
+        let config = [
+            ("mine", speaking(Protocol::Messages)),
+            ("deepseek", speaking(Protocol::Gemini)),
+            ("openai", speaking(Protocol::Responses)),
+            ("groq", ProviderConfig { base_url: None, ..speaking(Protocol::Messages) }),
+        ];
+        let providers = providers(&config, &[("GROQ_API_KEY", "k")]);
+        let url = |name| providers.find(name).map(|provider| provider.url("m").to_string());
+        assert_eq!(url("mine"), Ok("http://10.0.0.7/v1/messages".to_owned()));
+        assert!(url("deepseek").is_ok_and(|url| url.starts_with("http://10.0.0.7/v1beta/models/")));
+        assert_eq!(url("groq"), Err(Unusable::Address { name: "groq".to_owned() }));
+        let unsupported = url("openai").expect_err("it is not supported");
         let Fault::Failed { kind, text } = Fault::from(&unsupported) else { panic!("it failed") };
         assert_eq!(kind, FailureKind::Unsupported);
         assert!(text.contains("protocol = \"chat\""), "{text}");
-
-        let chat = ProviderConfig { protocol: Some(Protocol::Chat), ..ProviderConfig::default() };
-        let asked = providers(&[("anthropic", chat)], &env);
-        let anthropic = asked.find("anthropic").expect("it speaks chat too");
-        assert_eq!(anthropic.url.as_str(), "https://api.anthropic.com/v1/chat/completions");
     }
 
     #[test]
@@ -403,7 +478,10 @@ mod tests {
     fn a_query_in_the_address_is_kept_and_not_shown() {
         let providers = providers(&[("azure", at("https://host/openai/v1?api-version=1"))], &[]);
         let azure = providers.find("azure").expect("it is usable");
-        assert_eq!(azure.url.as_str(), "https://host/openai/v1/chat/completions?api-version=1");
+        assert_eq!(
+            azure.url("m").as_str(),
+            "https://host/openai/v1/chat/completions?api-version=1"
+        );
         let status = providers.statuses().last().expect("there are some");
         assert_eq!(status.base_url.as_deref(), Some("https://host/openai/v1"));
     }

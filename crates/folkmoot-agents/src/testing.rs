@@ -3,12 +3,16 @@
 use std::sync::{Arc, Mutex};
 
 use folkmoot_core::{
+    call::ToolCall,
     key::Key,
     limits::Limits,
     render::{Message, Role},
     team::{Agent, Model, Target},
 };
 use folkmoot_runtime::backend::{Delta, Request};
+use serde_json::{Value, json};
+
+use crate::api::{self, Wire};
 
 /// A message that says `content` and nothing else.
 pub(crate) fn message(role: Role, content: &str) -> Message {
@@ -19,6 +23,30 @@ pub(crate) fn message(role: Role, content: &str) -> Message {
 /// The model `m-1` of `provider`.
 pub(crate) fn model(provider: &str) -> Model {
     Model { provider: provider.into(), model: "m-1".into(), max_output_tokens: None, price: None }
+}
+
+/// The body of a request that asks `model` to go on from `messages`.
+pub(crate) fn body(wire: &dyn Wire, model: &Model, messages: Vec<Message>) -> String {
+    let request = request(agent("a", Target::Demo), messages);
+    String::from_utf8(api::body(wire, model, &request).into()).expect("it is JSON")
+}
+
+/// Instructions, and what somebody says.
+pub(crate) fn conversation() -> Vec<Message> {
+    vec![
+        message(Role::System, "You are 产品经理."),
+        message(Role::User, "Q3 优先做哪个功能？\n\"Export\" </b>"),
+    ]
+}
+
+/// The same after the model, which had `provider` in mind, called a tool that found nothing.
+pub(crate) fn with_a_tool(provider: Option<Value>) -> Vec<Message> {
+    let call = ToolCall { id: "c1".into(), name: "look".into(), arguments: json!({"at": "a"}) };
+    let mut messages = conversation();
+    messages.push(Message { tool_calls: vec![call], provider, ..message(Role::Assistant, "") });
+    messages
+        .push(Message { tool_call_id: Some("c1".into()), ..message(Role::Tool, "nothing there") });
+    messages
 }
 
 /// An agent with no more than a name and a target.

@@ -4,9 +4,10 @@
 //! as programs under test. Nothing in it sleeps: what is to come late waits behind a [`Door`].
 //!
 //! ```
-//! use folkmoot_stub::{Reply, Stub};
+//! use folkmoot_stub::{Completion, Reply, Stub, Wire};
 //!
-//! let stub = Stub::start([Reply::status(503), Reply::text("hello")]);
+//! let greeting = Completion::text(["hel", "lo"]).over(Wire::Messages);
+//! let stub = Stub::start([Reply::status(529), Reply::stream(&greeting), Reply::text("hello")]);
 //! assert!(stub.base_url().ends_with("/v1"));
 //! assert_eq!(stub.seen().requests.len(), 0);
 //! ```
@@ -15,6 +16,6 @@ mod completion;
 mod reply;
 mod server;
 
-pub use completion::Completion;
+pub use completion::{Completion, Wire};
 pub use reply::{Door, Reply};
 pub use server::{Received, Seen, Stub};

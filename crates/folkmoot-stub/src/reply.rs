@@ -42,14 +42,14 @@ impl Reply {
         Reply { status, headers: Vec::new(), steps: Vec::new(), end: End::Proper, is_chunked: true }
     }
 
-    /// A well-formed stream that says `text`, with usage and end mark.
+    /// A well-formed chat stream that says `text`, with usage and end mark.
     pub fn text(text: &str) -> Reply {
         Reply::stream(&Completion::text([text]))
     }
 
     /// `completion` as a well-formed stream, one event a write.
     pub fn stream(completion: &Completion) -> Reply {
-        Reply::events(completion.events())
+        Reply::sse(completion.frames())
     }
 
     /// `completion` as one JSON body, though a stream was asked for.

@@ -4,11 +4,10 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use folkmoot_core::call::FailureKind;
-use folkmoot_runtime::backend::OnDelta;
 use futures_util::{Stream, StreamExt};
 use tokio::time::{Duration, Instant, timeout};
 
-use super::draft::Draft;
+use super::{draft::Draft, error::malformed};
 use crate::{patience::Patience, retry::Failure, sse::Reader};
 
 /// The most bytes of one event.
@@ -52,24 +51,20 @@ impl<'a> Body<'a> {
 
     /// Reads events into `draft` until the reply is complete; what comes after that, or fails to
     /// come, changes nothing but the bill.
-    pub(super) async fn read_events(
-        mut self,
-        draft: &mut Draft,
-        on_delta: OnDelta<'_>,
-    ) -> Result<(), Failure> {
+    pub(super) async fn read_events(mut self, draft: &mut Draft<'_>) -> Result<(), Failure> {
         let mut reader = Reader::new(EVENT_LIMIT);
         while !draft.is_complete() {
             let Some(chunk) = self.next().await? else {
                 let text = "the reply was cut off: it has no end mark";
                 return Err(Failure::new(FailureKind::Incomplete, text));
             };
-            take(&chunk, &mut reader, draft, on_delta)?;
+            take(&chunk, &mut reader, draft)?;
         }
         let deadline = Instant::now() + self.patience.trailing;
         while !draft.is_over() {
             let wait = deadline.saturating_duration_since(Instant::now());
             let Ok(Ok(Some(chunk))) = timeout(wait, self.next()).await else { return Ok(()) };
-            if take(&chunk, &mut reader, draft, on_delta).is_err() {
+            if take(&chunk, &mut reader, draft).is_err() {
                 return Ok(()); // an event that is too large
             }
         }
@@ -91,16 +86,10 @@ impl<'a> Body<'a> {
 }
 
 /// Adds the events that `chunk` completes, up to the end of the reply.
-fn take(
-    chunk: &[u8],
-    reader: &mut Reader,
-    draft: &mut Draft,
-    on_delta: OnDelta<'_>,
-) -> Result<(), Failure> {
-    let malformed = |why| Failure::new(FailureKind::Protocol, format!("malformed stream: {why}"));
+fn take(chunk: &[u8], reader: &mut Reader, draft: &mut Draft<'_>) -> Result<(), Failure> {
     for event in reader.read(chunk).map_err(malformed)? {
         let was_complete = draft.is_complete();
-        match draft.take_event(&event, on_delta) {
+        match draft.take_event(&event) {
             Err(_) if was_complete => {}
             result => result?,
         }
@@ -121,12 +110,20 @@ pub(super) fn silence(wait: Duration) -> Failure {
 mod tests {
     use std::sync::Mutex;
 
+    use folkmoot_core::call::{Answer, Usage};
     use folkmoot_runtime::backend::Delta;
+    use folkmoot_stub::Completion;
     use futures_util::stream;
+    use serde_json::json;
     use tokio::time::sleep;
 
-    use super::*;
-    use crate::known::Quirks;
+    use super::{
+        super::{Wire, chat::Chat, wire},
+        *,
+    };
+    use crate::{known::Quirks, provider::Protocol};
+
+    const CHAT: Chat = Chat { quirks: Quirks::USUAL };
 
     const HELLO: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"}}]}\n\n";
     const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
@@ -138,7 +135,7 @@ mod tests {
     type Timed<'a> = (u64, &'a str);
 
     /// Reads chunks that come as timed and then nothing, the connection left open.
-    async fn read(timed: &[Timed<'_>]) -> (Result<Draft, Failure>, Duration) {
+    async fn read(timed: &[Timed<'_>]) -> (Result<Draft<'static>, Failure>, Duration) {
         let chunks = stream::iter(timed).then(|(seconds, chunk)| async move {
             sleep(Duration::from_secs(*seconds)).await;
             Ok(Bytes::from((*chunk).to_owned()))
@@ -146,21 +143,21 @@ mod tests {
         read_from(chunks.chain(stream::pending())).await
     }
 
-    async fn read_closed(text: &str) -> Result<Draft, Failure> {
+    async fn read_closed(text: &str) -> Result<Draft<'static>, Failure> {
         read_from(stream::iter([Ok(Bytes::from(text.to_owned()))])).await.0
     }
 
     async fn read_from(
         chunks: impl Stream<Item = Result<Bytes, Failure>> + Send,
-    ) -> (Result<Draft, Failure>, Duration) {
+    ) -> (Result<Draft<'static>, Failure>, Duration) {
         let start = Instant::now();
         let patience = Patience::default();
-        let mut draft = Draft::default();
-        let read = Body::new(chunks, &patience).read_events(&mut draft, &|_| {}).await;
+        let mut draft = Draft::new(&CHAT, &|_| {});
+        let read = Body::new(chunks, &patience).read_events(&mut draft).await;
         (read.map(|()| draft), start.elapsed())
     }
 
-    fn text(draft: Result<Draft, Failure>) -> String {
+    fn text(draft: Result<Draft<'_>, Failure>) -> String {
         let answer = draft.and_then(|draft| draft.finish("p", "call"));
         answer.map_or_else(|failure| format!("{:?}", failure.kind), |it| it.text.to_string())
     }
@@ -177,13 +174,13 @@ mod tests {
     async fn behind_a_finish_reason_only_the_usage_is_waited_for_and_not_long() {
         let (draft, took) = read(&[(0, HELLO), (0, STOP), (1, USAGE)]).await;
         assert_eq!(took, Duration::from_secs(1) + TAIL);
-        let usage = draft.expect("it is complete").usage(0, &Quirks::USUAL);
+        let usage = draft.expect("it is complete").usage(0);
         assert_eq!((usage.tokens.input, usage.estimated), (7, false));
 
         let ping = ": still here\n\n";
         let (draft, took) = read(&[(0, HELLO), (0, STOP), (1, ping), (1, ping), (1, ping)]).await;
         assert_eq!(took, Duration::from_secs(2));
-        assert!(draft.expect("it is complete").usage(0, &Quirks::USUAL).estimated);
+        assert!(draft.expect("it is complete").usage(0).estimated);
     }
 
     #[tokio::test(start_paused = true)]
@@ -246,23 +243,45 @@ mod tests {
         assert_eq!(text(read_from(endless).await.0), "Protocol");
     }
 
+    /// What is shown of a stream that comes in `parts`, and what it comes to.
+    async fn read_in(wire: &dyn Wire, parts: [Vec<u8>; 2]) -> (Vec<String>, Answer, Usage) {
+        let shown = Mutex::new(Vec::new());
+        let show = |delta: Delta<'_>| {
+            shown.lock().expect("nothing panics in it").push(format!("{delta:?}"));
+        };
+        let patience = Patience::default();
+        let mut draft = Draft::new(wire, &show);
+        let chunks = stream::iter(parts.map(|part| Ok(part.into())));
+        Body::new(chunks, &patience).read_events(&mut draft).await.expect("it is complete");
+        let usage = draft.usage(0);
+        let answer = draft.finish("p", "call").expect("it says something");
+        (shown.into_inner().expect("nothing panics in it"), answer, usage)
+    }
+
     #[tokio::test]
     async fn every_division_of_a_stream_shows_and_gives_the_same() {
-        let whole = format!("{HELLO}{HELLO}{STOP}{USAGE}{DONE}").replace('\n', "\r\n");
-        for at in 0..whole.len() {
-            let parts = [whole[..at].to_owned(), whole[at..].to_owned()];
-            let shown = Mutex::new(String::new());
-            let patience = Patience::default();
-            let mut draft = Draft::default();
-            let body = Body::new(stream::iter(parts.map(|part| Ok(part.into()))), &patience);
-            let show = |delta: Delta<'_>| {
-                if let Delta::Text(text) = delta {
-                    shown.lock().expect("nothing panics in it").push_str(text);
-                }
-            };
-            body.read_events(&mut draft, &show).await.expect("it is complete");
-            assert_eq!(text(Ok(draft)), "hellohello", "cut at {at}");
-            assert_eq!(shown.into_inner().expect("nothing panics in it"), "hellohello");
+        let completion = Completion {
+            reasoning: Some("研究 first.".to_owned()),
+            signature: Some("c2lnbmF0dXJl".to_owned()),
+            tool_calls: vec![("c1".to_owned(), "look".to_owned(), json!({"at": "研"}))],
+            ..Completion::text(["hel", "lo 世界"])
+        };
+        for (protocol, over) in [
+            (Protocol::Chat, folkmoot_stub::Wire::Chat),
+            (Protocol::Messages, folkmoot_stub::Wire::Messages),
+            (Protocol::Gemini, folkmoot_stub::Wire::Gemini),
+        ] {
+            let wire = wire(protocol, Quirks::USUAL).expect("it is supported");
+            let stream = completion.clone().over(over).frames().concat().replace('\n', "\r\n");
+            let whole = read_in(&*wire, [stream.clone().into(), Vec::new()]).await;
+            assert_eq!(*whole.1.text, *"hello 世界", "{protocol}");
+            assert_eq!(whole.1.tool_calls[0].arguments, json!({"at": "研"}), "{protocol}");
+            assert_eq!((whole.2.tokens.total(), whole.2.estimated), (15, false), "{protocol}");
+            for at in 0..stream.len() {
+                let (left, right) = stream.as_bytes().split_at(at);
+                let divided = read_in(&*wire, [left.to_vec(), right.to_vec()]).await;
+                assert_eq!(divided, whole, "{protocol} cut at {at}");
+            }
         }
     }
 }

@@ -3,29 +3,21 @@
 use std::sync::Arc;
 
 use folkmoot_core::call::ToolCall;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::kept::extend;
 
 /// A piece of a tool call, or a whole one.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct CallDelta {
-    index: Option<u64>,
-    id: Option<String>,
-    function: Option<FunctionDelta>,
-    /// Fields that only the provider understands, and the fixed `type`.
-    #[serde(flatten)]
-    rest: Map<String, Value>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct FunctionDelta {
-    name: Option<String>,
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct CallPiece {
+    /// The number by which later pieces find the call.
+    pub index: Option<u64>,
+    pub id: Option<String>,
+    pub name: Option<String>,
     /// A piece of JSON text, or an object at once.
-    arguments: Option<Value>,
+    pub arguments: Option<Value>,
+    /// Fields that only the provider understands.
+    pub kept: Map<String, Value>,
 }
 
 /// The tool calls of a reply under way.
@@ -44,30 +36,27 @@ struct Building {
 }
 
 impl CallDraft {
-    /// Adds a piece: to the latest call with its index, unless it begins a new one.
-    pub(super) fn take(&mut self, delta: CallDelta) {
-        let FunctionDelta { name, arguments } = delta.function.unwrap_or_default();
-        let id = delta.id.filter(|id| !id.is_empty());
-        let name = name.filter(|name| !name.is_empty());
-        let is_meant = |call: &Building| delta.index.is_none_or(|_| call.index == delta.index);
-        let current = self.calls.iter().rposition(is_meant);
-        let current = current.filter(|at| !self.calls[*at].ends_at(id.as_deref(), name.as_deref()));
-        let at = current.unwrap_or_else(|| {
-            self.calls.push(Building { index: delta.index, ..Building::default() });
-            self.calls.len() - 1
-        });
-        let call = &mut self.calls[at];
-        call.id = call.id.take().or(id);
-        if call.name.is_empty() {
-            call.name = name.unwrap_or_default();
+    /// Begins a call.
+    pub(super) fn begin(&mut self, piece: CallPiece) {
+        self.calls.push(Building { index: piece.index, ..Building::default() });
+        self.calls.last_mut().expect("it was just pushed").take(piece);
+    }
+
+    /// Adds to the arguments of the latest call with `index`; without one they are nobody's.
+    pub(super) fn go_on(&mut self, index: u64, arguments: &str) {
+        if let Some(call) = self.calls.iter_mut().rfind(|call| call.index == Some(index)) {
+            call.arguments.push_str(arguments);
         }
-        match arguments {
-            None | Some(Value::Null) => {}
-            Some(Value::String(text)) => call.arguments.push_str(&text),
-            Some(whole) => call.arguments.push_str(&whole.to_string()),
+    }
+
+    /// Adds a piece to the latest call with its index, unless it begins a new one.
+    pub(super) fn begin_or_go_on(&mut self, piece: CallPiece) {
+        let is_meant = |call: &Building| piece.index.is_none_or(|_| call.index == piece.index);
+        let (id, name) = (set(piece.id.as_deref()), set(piece.name.as_deref()));
+        match self.calls.iter_mut().rfind(|call| is_meant(call)) {
+            Some(call) if !call.ends_at(id, name) => call.take(piece),
+            _ => self.begin(piece),
         }
-        let kept = delta.rest.into_iter().filter(|(name, _)| name != "type").collect();
-        extend(&mut call.kept, kept);
     }
 
     /// How many calls have begun.
@@ -99,6 +88,19 @@ impl CallDraft {
 }
 
 impl Building {
+    fn take(&mut self, piece: CallPiece) {
+        self.id = self.id.take().or(set(piece.id));
+        if self.name.is_empty() {
+            self.name = piece.name.unwrap_or_default();
+        }
+        match piece.arguments {
+            None | Some(Value::Null) => {}
+            Some(Value::String(text)) => self.arguments.push_str(&text),
+            Some(whole) => self.arguments.push_str(&whole.to_string()),
+        }
+        extend(&mut self.kept, piece.kept);
+    }
+
     /// Whether a piece with this id and name belongs to a new call (rules.md 10.5).
     ///
     /// Some servers name the call in each of its pieces: without ids, the same name begins a new
@@ -116,6 +118,11 @@ impl Building {
     }
 }
 
+/// A text that servers also send empty where they mean none.
+fn set<Text: AsRef<str>>(text: Option<Text>) -> Option<Text> {
+    text.filter(|text| !text.as_ref().is_empty())
+}
+
 /// The arguments as an object; as their text where they are none, so that the model can be told.
 fn read(arguments: String) -> Value {
     if arguments.trim().is_empty() {
@@ -131,16 +138,25 @@ fn read(arguments: String) -> Value {
 mod tests {
     use serde_json::json;
 
-    use super::*;
+    use super::{super::chat::CallDelta, *};
 
-    fn calls(deltas: Value) -> Vec<(String, String, Value)> {
+    /// The pieces in the shape in which `chat` brings them.
+    fn pieces(deltas: Value) -> Vec<CallPiece> {
         let deltas: Vec<CallDelta> = serde_json::from_value(deltas).expect("they are deltas");
-        let mut draft = CallDraft::default();
-        for delta in deltas {
-            draft.take(delta);
-        }
+        deltas.into_iter().map(CallPiece::from).collect()
+    }
+
+    fn finished(draft: CallDraft) -> Vec<(String, String, Value)> {
         let plain = |call: ToolCall| (call.id.to_string(), call.name.to_string(), call.arguments);
         draft.finish("call-7").0.into_iter().map(plain).collect()
+    }
+
+    fn calls(deltas: Value) -> Vec<(String, String, Value)> {
+        let mut draft = CallDraft::default();
+        for piece in pieces(deltas) {
+            draft.begin_or_go_on(piece);
+        }
+        finished(draft)
     }
 
     fn call(id: &str, name: &str, arguments: Value) -> (String, String, Value) {
@@ -229,13 +245,29 @@ mod tests {
     }
 
     #[test]
+    fn a_protocol_that_marks_beginnings_needs_neither_ids_nor_names_to_keep_calls_apart() {
+        let mut draft = CallDraft::default();
+        let [piece] = &pieces(json!([{"index": 1, "function": {"name": "read"}}]))[..] else {
+            panic!("it is one")
+        };
+        draft.begin(piece.clone());
+        draft.go_on(1, "{\"p\":");
+        draft.begin(piece.clone());
+        draft.go_on(1, "{}");
+        draft.go_on(7, "nobody's");
+        let expected =
+            [call("call-7-1", "read", json!("{\"p\":")), call("call-7-2", "read", json!({}))];
+        assert_eq!(finished(draft), expected);
+    }
+
+    #[test]
     fn what_the_provider_wants_back_is_kept_with_its_call() {
         let mut draft = CallDraft::default();
-        for delta in [
-            json!({"id": "a", "type": "function", "function": {"name": "read"}}),
-            json!({"id": "b", "type": "function", "function": {"name": "read"}, "extra": {"sig": "s"}}),
-        ] {
-            draft.take(serde_json::from_value(delta).expect("it is a delta"));
+        for piece in pieces(json!([
+            {"id": "a", "type": "function", "function": {"name": "read"}},
+            {"id": "b", "type": "function", "function": {"name": "read"}, "extra": {"sig": "s"}},
+        ])) {
+            draft.begin_or_go_on(piece);
         }
         let kept: Vec<_> = draft.finish("x").1.into_iter().map(Value::Object).collect();
         assert_eq!(kept, [json!({}), json!({"extra": {"sig": "s"}})]);

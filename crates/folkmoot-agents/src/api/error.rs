@@ -1,7 +1,11 @@
 //! The errors of servers: where they say them, and of which kind they are (rules.md 10.2, 10.8).
 
+use std::{fmt, time::Duration};
+
 use folkmoot_core::{call::FailureKind, text::shorten};
 use serde_json::Value;
+
+use crate::retry::Failure;
 
 /// What a server says about an error of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,11 +39,21 @@ const TOO_LARGE: &[&str] = &[
     "context_length",
     "context length",
     "context window",
+    "context limit",
+    "exceeds the maximum number of tokens",
     "must be reduced",
 ];
 
-/// Words by which a 429 says that waiting does not help.
-const CANNOT_PAY: &[&str] = &["insufficient_quota", "insufficient balance", "billing_hard_limit"];
+/// Words by which a 400 or 429 says that the account behind the key cannot pay.
+const CANNOT_PAY: &[&str] = &[
+    "insufficient_quota",
+    "insufficient balance",
+    "billing_hard_limit",
+    "credit balance is too low",
+];
+
+/// Words by which a 400 says that the key is no good.
+const BAD_KEY: &[&str] = &["api key not valid", "api key expired"];
 
 /// The statuses that error names stand for, compared by their letters alone; the first that fits.
 const NAMES: &[(&str, u16)] = &[
@@ -71,7 +85,8 @@ pub(super) fn kind_of(status: u16, text: &str) -> FailureKind {
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     match status {
         400 | 413 | 422 | 429 if says(TOO_LARGE) => FailureKind::Unsupported,
-        429 if says(CANNOT_PAY) => FailureKind::Auth,
+        400 | 429 if says(CANNOT_PAY) => FailureKind::Auth,
+        400 if says(BAD_KEY) => FailureKind::Auth,
         _ => {
             let row = STATUSES.iter().find(|(statuses, _)| statuses.contains(&status));
             row.expect("the last row holds every status").1
@@ -79,8 +94,23 @@ pub(super) fn kind_of(status: u16, text: &str) -> FailureKind {
     }
 }
 
-/// The error that stands in a chunk or a successful reply, in any known shape.
+/// The failure of a reply that had begun and told of an error.
+pub(super) fn broke_off(said: &Said) -> Failure {
+    let text = format!("the reply broke off with an error: {}", said.text);
+    Failure::new(kind_of(said.status, &said.text), text)
+}
+
+/// The failure of a reply that cannot be read.
+pub(super) fn malformed(why: impl fmt::Display) -> Failure {
+    let why = excerpt(&why.to_string());
+    Failure::new(FailureKind::Protocol, format!("malformed stream: {why}"))
+}
+
+/// The error that stands in a chunk or a successful reply, in any known shape; of a list, the first.
 pub(super) fn in_reply(value: &Value) -> Option<Said> {
+    if let Value::Array(chunks) = value {
+        return chunks.iter().find_map(in_reply);
+    }
     let error = value.get("error").filter(|error| is_set(error));
     let of_choice = || value.pointer("/choices/0/error").filter(|error| is_set(error));
     if let Some(error) = error.or_else(of_choice) {
@@ -108,6 +138,14 @@ pub(super) fn in_refusal(body: &str) -> String {
     let first = value.get(0).unwrap_or(&value);
     let said = in_reply(first).unwrap_or_else(|| said(first));
     if said.text.is_empty() { excerpt(body) } else { said.text }
+}
+
+/// How long a refusal asks to wait where it says so in its body, as Google's do.
+pub(super) fn wait_in_refusal(body: &str) -> Option<Duration> {
+    let value = serde_json::from_str::<Value>(body).ok()?;
+    let details = value.get(0).unwrap_or(&value).pointer("/error/details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
 }
 
 /// Reads the error of an event that is named one, whatever its data.
@@ -205,6 +243,8 @@ mod tests {
             "This model's maximum context length is 8192 tokens",
             "context_length_exceeded: shorten it",
             "prompt is too long: 210000 tokens > 200000 maximum",
+            "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000",
+            "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
         ] {
             for status in [400, 413, 422, 429] {
                 assert_eq!(kind_of(status, text), FailureKind::Unsupported, "{status} {text}");
@@ -219,6 +259,45 @@ mod tests {
     fn an_account_that_cannot_pay_is_not_a_matter_of_waiting() {
         assert_eq!(kind_of(429, "insufficient_quota: see your plan"), FailureKind::Auth);
         assert_eq!(kind_of(402, "Insufficient Balance"), FailureKind::Auth);
+        let low = "invalid_request_error: Your credit balance is too low to access the API";
+        assert_eq!(kind_of(400, low), FailureKind::Auth);
+    }
+
+    #[test]
+    fn a_key_that_is_no_good_is_a_matter_of_the_key_though_a_400_says_so() {
+        let text = "INVALID_ARGUMENT: API key not valid. Please pass a valid API key.";
+        assert_eq!(kind_of(400, text), FailureKind::Auth);
+        assert_eq!(kind_of(500, text), FailureKind::Transport);
+    }
+
+    #[test]
+    fn each_name_of_an_error_inside_a_reply_has_its_kind() {
+        use FailureKind::{Auth, Config, NotFound, RateLimited, Timeout, Transport, Unsupported};
+        for (name, kind) in [
+            ("invalid_request_error", Config),
+            ("authentication_error", Auth),
+            ("billing_error", Auth),
+            ("permission_error", Auth),
+            ("not_found_error", NotFound),
+            ("request_too_large", Unsupported),
+            ("rate_limit_error", RateLimited),
+            ("api_error", Transport),
+            ("timeout_error", Timeout),
+            ("overloaded_error", Transport),
+            ("INVALID_ARGUMENT", Config),
+            ("UNAUTHENTICATED", Auth),
+            ("PERMISSION_DENIED", Auth),
+            ("NOT_FOUND", NotFound),
+            ("RESOURCE_EXHAUSTED", RateLimited),
+            ("INTERNAL", Transport),
+            ("UNAVAILABLE", Transport),
+            ("DEADLINE_EXCEEDED", Timeout),
+            ("something_new", Transport),
+        ] {
+            let event = json!({"type": "error", "error": {"type": name, "message": "no"}});
+            let said = in_reply(&event).expect("it is an error");
+            assert_eq!(kind_of(said.status, &said.text), kind, "{name}");
+        }
     }
 
     #[test]
@@ -261,6 +340,7 @@ mod tests {
                 "InvalidApiKey: no",
             ),
             (json!({"base_resp": {"status_code": 1002, "status_msg": "no"}}), 500, "no"),
+            (json!([{"candidates": []}, {"error": {"code": 503, "message": "no"}}]), 503, "no"),
         ];
         for (reply, status, text) in shapes {
             let expected = Said { status, text: text.to_owned() };
@@ -286,6 +366,22 @@ mod tests {
         assert_eq!(in_event("boom").text, "boom");
         assert_eq!(in_event("{\"message\": \"boom\", \"code\": 429}").status, 429);
         assert_eq!(in_event("{\"error\": {\"message\": \"boom\"}}").text, "boom");
+    }
+
+    #[test]
+    fn a_refusal_may_ask_for_a_wait_in_its_body() {
+        let with = |delay: Value| {
+            let info =
+                json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay});
+            json!({"error": {"code": 429, "details": [{"reason": "QUOTA"}, info]}})
+        };
+        let read = |body: &Value| wait_in_refusal(&body.to_string());
+        assert_eq!(read(&with(json!("34s"))), Some(Duration::from_secs(34)));
+        assert_eq!(read(&json!([with(json!("0.5s"))])), Some(Duration::from_millis(500)));
+        for odd in [json!("34"), json!("-3s"), json!("soon"), json!(34), json!(null)] {
+            assert_eq!(read(&with(odd.clone())), None, "{odd}");
+        }
+        assert_eq!(wait_in_refusal("<h1>Busy</h1>"), None);
     }
 
     #[test]

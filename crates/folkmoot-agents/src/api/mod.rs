@@ -1,16 +1,20 @@
-//! The protocol `chat`: completions as most servers speak them.
+//! Models behind APIs: asking them, as often as it takes, and reading what comes.
 //!
-//! Deliberately absent: offering tools to the model, images, and every parameter beyond the bound of
-//! the reply.
+//! A protocol is one file, `chat`, `messages` or `gemini`, behind [`Wire`]; attempts,
+//! clocks, the layout of conversations and the draft of a reply know of none. Deliberately absent:
+//! offering tools to the model, images, and every parameter beyond the bound of the reply.
 
 mod body;
+mod chat;
 mod draft;
 mod error;
+mod gemini;
 mod kept;
 mod layout;
+mod messages;
 mod reported;
-mod request;
 mod tool_calls;
+mod wire;
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -24,10 +28,13 @@ use futures_util::TryStreamExt;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
 use tokio::time::timeout;
 
+pub(crate) use self::wire::{Wire, wire};
 use self::{
     body::{Body, silence},
     draft::Draft,
-    error::{in_refusal, kind_of},
+    error::{in_refusal, kind_of, wait_in_refusal},
+    layout::lay_out,
+    wire::Question,
 };
 use crate::{
     http::{Http, failure_of},
@@ -39,7 +46,7 @@ use crate::{
 
 /// What it takes to ask.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Chat<'a> {
+pub(crate) struct Api<'a> {
     pub http: &'a Http,
     pub patience: &'a Patience,
     pub backoff: &'a Backoff,
@@ -58,7 +65,7 @@ struct Call<'a> {
 /// An answer and what it used.
 type Done = (Answer, Usage);
 
-impl Chat<'_> {
+impl Api<'_> {
     /// Asks `model` of `provider`, as often as the agent's retries allow.
     pub(crate) async fn perform(
         &self,
@@ -67,8 +74,7 @@ impl Chat<'_> {
         request: &Request,
         on_delta: OnDelta<'_>,
     ) -> Response {
-        let body =
-            request::body(model, &request.messages, request.max_output_tokens, &provider.quirks);
+        let body = body(&*provider.wire, model, request);
         let call = Call { provider, model, request, body: &body, on_delta };
         let terms =
             Terms { retries: request.agent.retries, gate: &provider.gate, backoff: self.backoff };
@@ -89,9 +95,9 @@ impl Chat<'_> {
         if !response.status().is_success() {
             return Err(self.refusal(call, response).await);
         }
-        let mut draft = Draft::default();
-        let read = self.read(response, &mut draft, call.on_delta).await;
-        let usage = draft.usage(call.body.len(), &call.provider.quirks);
+        let mut draft = Draft::new(&*call.provider.wire, call.on_delta);
+        let read = self.read(response, &mut draft).await;
+        let usage = draft.usage(call.body.len());
         let prefix = format!("call-{}", call.request.nth);
         let answer = read.and_then(|()| draft.finish(&call.model.provider, &prefix));
         match answer {
@@ -102,10 +108,11 @@ impl Chat<'_> {
 
     /// Sends the request and waits for the beginning of the reply.
     async fn send(&self, call: Call<'_>) -> Result<reqwest::Response, Failure> {
+        let url = call.provider.url(&call.model.model);
         let request = self
             .http
-            .client(&call.provider.url)?
-            .post(call.provider.url.clone())
+            .client(&url)?
+            .post(url)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "text/event-stream, application/json")
             .headers(call.provider.headers.clone())
@@ -123,12 +130,13 @@ impl Chat<'_> {
     async fn refusal(&self, call: Call<'_>, response: reqwest::Response) -> Failure {
         let status = response.status();
         let header = |name| response.headers().get(name).and_then(|it| it.to_str().ok());
-        let hint = header(RETRY_AFTER).and_then(|value| retry_after(value, SystemTime::now()));
+        let asks = header(RETRY_AFTER).and_then(|value| retry_after(value, SystemTime::now()));
         let moved = header(LOCATION).map(|place| format!("moved to {place}"));
         // Its words are welcome, but not worth a long wait.
         let body = timeout(self.patience.connect, self.body(response).collect()).await;
         let body = body.unwrap_or(Ok(Vec::new())).unwrap_or_default();
-        let words = in_refusal(&String::from_utf8_lossy(&body));
+        let body = String::from_utf8_lossy(&body);
+        let (words, hint) = (in_refusal(&body), asks.or_else(|| wait_in_refusal(&body)));
         let kind = kind_of(status.as_u16(), &words);
         let size = || {
             let messages = call.request.messages.len();
@@ -146,25 +154,34 @@ impl Chat<'_> {
     async fn read(
         &self,
         response: reqwest::Response,
-        draft: &mut Draft,
-        on_delta: OnDelta<'_>,
+        draft: &mut Draft<'_>,
     ) -> Result<(), Failure> {
         let content_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         let content_type = String::from_utf8_lossy(content_type.unwrap_or_default()).to_lowercase();
         let body = self.body(response);
         if content_type.contains("json") {
-            draft.take_whole(&body.collect().await?, on_delta)
+            draft.take_whole(&body.collect().await?)
         } else if content_type.contains("html") {
             let text = format!("this is no API: the reply is {content_type}");
             Err(Failure::new(FailureKind::Config, text))
         } else {
-            body.read_events(draft, on_delta).await
+            body.read_events(draft).await
         }
     }
 
     fn body(&self, response: reqwest::Response) -> Body<'_> {
         Body::new(response.bytes_stream().map_err(failure_of), self.patience)
     }
+}
+
+/// The bytes of a request; they are stable, so that providers can cache what stays the same.
+pub(super) fn body(wire: &dyn Wire, model: &Model, request: &Request) -> Bytes {
+    let body = wire.body(&Question {
+        model: &model.model,
+        turns: lay_out(&request.messages, &model.provider),
+        max_tokens: request.max_output_tokens.or(model.max_output_tokens),
+    });
+    serde_json::to_vec(&body).expect("it is plain data").into()
 }
 
 /// A request that was sent and not answered may have been worked on all the same.

@@ -1,4 +1,4 @@
-//! Models behind a server that misbehaves in every known way.
+//! The protocol `chat`, and what all protocols share.
 
 use std::{
     collections::BTreeMap,
@@ -8,101 +8,18 @@ use std::{
 
 use folkmoot_agents::{Agents, Patience, ProviderConfig, Providers};
 use folkmoot_core::{
-    call::{Answer, FailureKind, Fault, Tokens, Usage},
-    key::Key,
-    limits::Limits,
-    money::{Money, Price},
+    call::{FailureKind, Tokens, Usage},
+    money::Money,
     render::{Message, Role},
-    team::{Agent, AgentId, Model, Target},
+    team::Target,
 };
-use folkmoot_runtime::backend::{Backend, Delta, Request, Response};
+use folkmoot_runtime::backend::{Backend, Request};
 use folkmoot_stub::{Completion, Door, Reply, Stub};
 use serde_json::{Value, json};
 
-const KEY: &str = "sk-very-secret";
-
-/// Agents whose provider `openai` is the stub, with waits that a test can bear.
-fn agents(stub: &Stub) -> Agents {
-    let patience = Patience {
-        first_wait: Duration::from_millis(2),
-        trailing: Duration::from_millis(50),
-        ..Patience::default()
-    };
-    agents_with(stub, patience, ProviderConfig::default())
-}
-
-fn agents_with(stub: &Stub, patience: Patience, config: ProviderConfig) -> Agents {
-    let base_url = stub.base_url();
-    let env = |name: &str| match name {
-        "OPENAI_API_KEY" => Some(KEY.to_owned()),
-        "OPENAI_BASE_URL" => Some(base_url.clone()),
-        _ => None,
-    };
-    let config = BTreeMap::from([("openai".to_owned(), config)]);
-    Agents::with_patience(Providers::new(&config, &env), patience)
-}
-
-fn message(role: Role, content: &str) -> Message {
-    let content = content.into();
-    Message { role, content, tool_calls: Vec::new(), tool_call_id: None, provider: None }
-}
-
-fn request(retries: u32) -> Request {
-    let model = Model {
-        provider: "openai".into(),
-        model: "stub".into(),
-        max_output_tokens: None,
-        price: Some(Price { input: 2.0, output: 8.0, cached_input: Some(1.0) }),
-    };
-    let agent = Agent {
-        id: AgentId("writer".into()),
-        name: "Content Writer".into(),
-        description: None,
-        prompt: None,
-        capabilities: Vec::new(),
-        grants: Vec::new(),
-        max_steps: 1,
-        retries,
-        limits: Limits::default(),
-        target: Target::Model(model),
-    };
-    Request {
-        run: "run".into(),
-        key: Key::parse("round-1/writer"),
-        attempt: 1,
-        nth: 1,
-        agent: Arc::new(agent),
-        messages: vec![message(Role::System, "Be brief."), message(Role::User, "Say hello.")],
-        max_output_tokens: None,
-    }
-}
-
-async fn ask(stub: &Stub, retries: u32) -> Response {
-    agents(stub).perform(request(retries), &|_| {}).await
-}
-
-fn answer(response: &Response) -> &Answer {
-    response.outcome.as_deref().expect("it was answered")
-}
-
-fn failure(response: &Response) -> (FailureKind, String) {
-    match &response.outcome {
-        Err(Fault::Failed { kind, text }) => (*kind, text.to_string()),
-        other => panic!("it did not fail: {other:?}"),
-    }
-}
-
-/// What is shown while a call is under way, as `T:text`, `R:reasoning`, `!retry`.
-fn shown_to(shown: &Mutex<Vec<String>>) -> impl Fn(Delta<'_>) + Send + Sync {
-    |delta| {
-        let line = match delta {
-            Delta::Text(text) => format!("T:{text}"),
-            Delta::Reasoning(text) => format!("R:{text}"),
-            Delta::Retry(why) => format!("!{why}"),
-        };
-        shown.lock().expect("nothing panics in it").push(line);
-    }
-}
+use crate::asking::{
+    KEY, agents, agents_with, answer, ask, failure, message, perform, request, shown_to,
+};
 
 #[tokio::test]
 async fn a_streamed_reply_comes_in_pieces_with_its_usage_and_cost() {
@@ -138,6 +55,22 @@ async fn a_request_carries_the_key_and_asks_for_usage() {
     assert!(seen.header("user-agent").expect("it has one").starts_with("folkmoot/"));
     assert_eq!(seen.body["stream_options"], json!({"include_usage": true}));
     assert!(!String::from_utf8_lossy(&seen.bytes).contains("Content Writer"));
+}
+
+#[tokio::test]
+async fn the_bound_of_the_call_wins() {
+    let stub = Stub::start([Reply::text("hello")]);
+    for (of_call, of_model, sent) in
+        [(Some(20), Some(50), json!(20)), (None, Some(50), json!(50)), (None, None, json!(null))]
+    {
+        let mut request = Request { max_output_tokens: of_call, ..request(0) };
+        let agent = Arc::make_mut(&mut request.agent);
+        let Target::Model(model) = &mut agent.target else { panic!("it is a model") };
+        model.max_output_tokens = of_model;
+        perform(&stub, request).await;
+        let body = stub.seen().requests.pop().expect("it was asked").body;
+        assert_eq!(body["max_completion_tokens"], sent);
+    }
 }
 
 #[tokio::test]
@@ -421,7 +354,7 @@ async fn every_conversation_suits_the_strictest_server() {
         let mut request = request(0);
         request.messages = (0..5)
             .map(|at| {
-                let content = if (shape + at) % 4 == 0 { " " } else { "said" };
+                let content = if (shape + at).is_multiple_of(4) { " " } else { "said" };
                 message(roles[shape / 3_usize.pow(at as u32) % 3], content)
             })
             .collect();
@@ -555,7 +488,7 @@ async fn an_unusable_provider_is_a_fault_of_its_kind() {
     let agents = Agents::new(Providers::new(&BTreeMap::new(), &|_| None));
     for (provider, kind) in [
         ("openai", FailureKind::Auth),
-        ("anthropic", FailureKind::Unsupported),
+        ("anthropic", FailureKind::Auth),
         ("opnai", FailureKind::Config),
     ] {
         let mut request = request(3);

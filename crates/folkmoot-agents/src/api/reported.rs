@@ -1,0 +1,113 @@
+//! The usage that a server reports (rules.md 4.11, 15.1, 15.3).
+
+use folkmoot_core::call::{Tokens, Usage};
+use serde_json::Value;
+
+use crate::usage::estimated_tokens;
+
+/// What has been reported of a reply so far; missing and zero say nothing.
+///
+/// The protocols report per call, some servers as a running total in every chunk: the highest value
+/// seen is the last one of either.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reported {
+    /// All that was read, the cached part included.
+    pub read: Option<u64>,
+    /// The part of it that came from the cache.
+    pub cached: Option<u64>,
+    /// All that was written, reasoning included.
+    pub written: Option<u64>,
+}
+
+impl Reported {
+    /// Takes a later report.
+    pub(super) fn update(&mut self, later: Reported) {
+        self.read = self.read.max(later.read);
+        self.cached = self.cached.max(later.cached);
+        self.written = self.written.max(later.written);
+    }
+
+    /// Whether there is nothing left to wait for.
+    pub(super) fn is_complete(&self) -> bool {
+        self.read.is_some() && self.written.is_some()
+    }
+
+    /// The usage in buckets that do not overlap; estimated from the bytes sent and received where
+    /// the server did not say.
+    pub(super) fn usage(&self, sent: usize, received: usize) -> Usage {
+        let cached = self.cached.unwrap_or(0);
+        let read = self.read.unwrap_or_else(|| estimated_tokens(sent));
+        let tokens = Tokens {
+            input: read.saturating_sub(cached),
+            cached,
+            output: self.written.unwrap_or_else(|| estimated_tokens(received)),
+        };
+        Usage { tokens, cost: None, estimated: !self.is_complete() }
+    }
+}
+
+/// The number that `usage`, in whatever state it is, has at one of `pointers`, which all mean the
+/// same; of several, the highest.
+pub(super) fn number(usage: &Value, pointers: &[&str]) -> Option<u64> {
+    let found = pointers.iter().filter_map(|pointer| usage.pointer(pointer)?.as_u64());
+    found.max().filter(|number| *number > 0)
+}
+
+/// The sum of the numbers that are there.
+pub(super) fn sum<const N: usize>(numbers: [Option<u64>; N]) -> Option<u64> {
+    numbers.into_iter().flatten().reduce(u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tokens(input: u64, cached: u64, output: u64) -> Tokens {
+        Tokens { input, cached, output }
+    }
+
+    #[test]
+    fn what_is_not_said_is_estimated_and_never_nothing() {
+        let usage = Reported::default().usage(400, 80);
+        assert_eq!((usage.tokens, usage.estimated), (tokens(100, 0, 20), true));
+        assert_eq!(Reported::default().usage(0, 0).tokens, tokens(1, 0, 1));
+        let only_cached = Reported { cached: Some(60), ..Reported::default() };
+        assert_eq!(only_cached.usage(400, 80).tokens, tokens(40, 60, 20));
+    }
+
+    #[test]
+    fn a_half_that_is_said_is_kept() {
+        let half = Reported { read: Some(7), ..Reported::default() };
+        assert_eq!((half.usage(400, 80).tokens, half.is_complete()), (tokens(7, 0, 20), false));
+    }
+
+    #[test]
+    fn later_reports_raise_what_is_known_and_never_lower_it() {
+        let mut reported = Reported::default();
+        for (read, written) in
+            [(Some(10), None), (Some(10), Some(5)), (None, Some(9)), (None, None)]
+        {
+            reported.update(Reported { read, written, cached: None });
+        }
+        assert_eq!(reported.usage(1, 1).tokens, tokens(10, 0, 9));
+    }
+
+    #[test]
+    fn absurd_numbers_do_no_harm() {
+        let reported = Reported { read: Some(5), cached: Some(9), written: Some(u64::MAX) };
+        assert_eq!(reported.usage(1, 1).tokens, tokens(0, 9, u64::MAX));
+        assert_eq!(sum([Some(u64::MAX), None, Some(2)]), Some(u64::MAX));
+    }
+
+    #[test]
+    fn only_a_number_above_nothing_is_a_number() {
+        let usage = json!({"a": 0, "b": -4, "c": "many", "d": null, "e": {"f": 3}, "g": 5});
+        for nothing in ["/a", "/b", "/c", "/d", "/e", "/h"] {
+            assert_eq!(number(&usage, &[nothing]), None, "{nothing}");
+        }
+        assert_eq!(number(&usage, &["/a", "/e/f", "/g"]), Some(5));
+        assert_eq!(sum([None, None]), None);
+    }
+}

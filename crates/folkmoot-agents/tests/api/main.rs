@@ -1,0 +1,5 @@
+//! Models behind a server that misbehaves in every known way.
+
+mod asking;
+mod chat;
+mod protocols;
