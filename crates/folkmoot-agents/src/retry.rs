@@ -107,6 +107,9 @@ impl Backoff {
 pub(crate) struct Terms<'a> {
     /// How many attempts may follow the first.
     pub retries: u32,
+    /// Whether what is reserved for the call pays for one attempt only: then none follows one that
+    /// may have cost something, so that no limit is passed (rules.md 4.6).
+    pub is_metered: bool,
     /// The provider's gate.
     pub gate: &'a Gate,
     /// The waits.
@@ -144,7 +147,9 @@ impl Terms<'_> {
                 drop(pass);
             }
             wasted = sum(wasted, failure.usage);
+            let is_paid_up = self.is_metered && wasted.tokens.total() > 0;
             let is_due = attempt <= self.retries
+                && !is_paid_up
                 && match again(failure.kind) {
                     Again::Never => false,
                     Again::Once => !std::mem::replace(&mut had_its_once, true),
@@ -209,6 +214,21 @@ mod tests {
 
     /// Attempts that fail as listed, then succeed; the result, their number and the announcements.
     async fn tried(retries: u32, failures: Vec<Failure>) -> (Persisted<()>, usize, Vec<String>) {
+        tried_on(retries, false, failures).await
+    }
+
+    async fn tried_metered(
+        retries: u32,
+        failures: Vec<Failure>,
+    ) -> (Persisted<()>, usize, Vec<String>) {
+        tried_on(retries, true, failures).await
+    }
+
+    async fn tried_on(
+        retries: u32,
+        is_metered: bool,
+        failures: Vec<Failure>,
+    ) -> (Persisted<()>, usize, Vec<String>) {
         let (gate, backoff) = (Gate::default(), backoff());
         let made = AtomicUsize::new(0);
         let told = Mutex::new(Vec::new());
@@ -217,7 +237,7 @@ mod tests {
             let failure = failures.get(made.fetch_add(1, Ordering::Relaxed)).cloned();
             async move { failure.map_or(Ok(()), Err) }
         };
-        let terms = Terms { retries, gate: &gate, backoff: &backoff };
+        let terms = Terms { retries, is_metered, gate: &gate, backoff: &backoff };
         let persisted = terms.persist(tell, attempt).await;
         (persisted, made.into_inner(), told.into_inner().expect("no test panics in it"))
     }
@@ -266,6 +286,16 @@ mod tests {
         let failures = failures.map(|kind| Failure::new(kind, "no")).to_vec();
         let (persisted, made, _) = tried(3, failures).await;
         assert_eq!((persisted.outcome, made), (Ok(()), 4));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn under_a_limit_nothing_is_tried_again_that_may_have_cost_something() {
+        let usage = Usage { tokens: Tokens { input: 5, ..Tokens::default() }, ..Usage::default() };
+        let free = Failure::new(FailureKind::Transport, "refused");
+        let dear = Failure { usage, ..Failure::new(FailureKind::Incomplete, "cut off") };
+        let failures = || vec![free.clone(), free.clone(), dear.clone(), free.clone()];
+        assert_eq!(tried_metered(5, failures()).await.1, 3);
+        assert_eq!(tried(5, failures()).await.1, 5);
     }
 
     #[tokio::test(start_paused = true)]
@@ -326,7 +356,7 @@ mod tests {
             (hinted(FailureKind::RateLimited, 86_400), 0, 0),
         ] {
             let (gate, backoff) = (Gate::default(), backoff());
-            let terms = Terms { retries: 0, gate: &gate, backoff: &backoff };
+            let terms = Terms { retries: 0, is_metered: false, gate: &gate, backoff: &backoff };
             let fail = || {
                 let failure = failure.clone();
                 async move { Err::<(), _>(failure) }
@@ -343,7 +373,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_burst_at_a_provider_that_serves_two_at_a_time_is_answered_in_full() {
         let (gate, backoff) = (Gate::default(), backoff());
-        let terms = Terms { retries: 2, gate: &gate, backoff: &backoff };
+        let terms = Terms { retries: 2, is_metered: false, gate: &gate, backoff: &backoff };
         let (served, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let ask = || async {
             if served.load(Ordering::Relaxed) == 2 {
@@ -364,7 +394,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_call_that_nobody_wants_any_longer_stops_waiting() {
         let (gate, backoff) = (Gate::default(), backoff());
-        let terms = Terms { retries: 9, gate: &gate, backoff: &backoff };
+        let terms = Terms { retries: 9, is_metered: false, gate: &gate, backoff: &backoff };
         let made = AtomicUsize::new(0);
         let fail = || {
             made.fetch_add(1, Ordering::Relaxed);

@@ -42,6 +42,9 @@ pub struct Recipe {
     pub team: TeamSource,
     /// What the team is called if it does not say.
     pub name: Arc<str>,
+    /// Where its file stood, if it came from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Arc<str>>,
     /// What won over it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<Override>,

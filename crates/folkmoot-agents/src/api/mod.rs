@@ -76,8 +76,12 @@ impl Api<'_> {
     ) -> Response {
         let body = body(&*provider.wire, model, request);
         let call = Call { provider, model, request, body: &body, on_delta };
-        let terms =
-            Terms { retries: request.agent.retries, gate: &provider.gate, backoff: self.backoff };
+        let terms = Terms {
+            retries: request.agent.retries,
+            is_metered: request.max_output_tokens.is_some(),
+            gate: &provider.gate,
+            backoff: self.backoff,
+        };
         let tell = |text: &str| on_delta(Delta::Retry(text));
         response(terms.persist(tell, || self.attempt(call)).await, model)
     }

@@ -1,20 +1,86 @@
+use std::path::PathBuf;
+
 use anyhow::Result;
 use clap::Args;
+use folkmoot_core::{
+    spec::{Recipe, Spec},
+    team::AgentId,
+};
 
-use super::drive::drive;
-use crate::{app::App, exit::Exit};
+use super::{
+    drive::drive,
+    team::{Origin, Team},
+};
+use crate::{
+    app::App,
+    exit::{Exit, Refusal},
+};
 
 /// Goes on with a run that was interrupted; nothing that was answered is asked again.
+///
+/// A run keeps the team it began with. If agents were added to its file, removed or renamed since,
+/// that is refused; other changes are warned of.
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
     /// The run: its id, the beginning of it, or `last`
     run: String,
+    /// Goes on with the team as it was, whatever its file says now
+    #[arg(long)]
+    as_recorded: bool,
 }
 
 impl Resume {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
         let (engine, id) = app.engine_and_run(&self.run).await?;
-        let driver = engine.resume(&id).await?;
-        drive(driver, app).await
+        if !self.as_recorded {
+            let loaded = engine.load(&id).await?;
+            if let Some(recipe) = &loaded.spec.recipe {
+                compare(app, &loaded.spec, recipe)?;
+            }
+        }
+        drive(engine.resume(&id).await?, app).await
     }
+}
+
+/// Compares the team of a run with what its file says now.
+fn compare(app: &App, spec: &Spec, recipe: &Recipe) -> Result<()> {
+    let Some(path) = &recipe.path else { return Ok(()) };
+    let origin = Origin::File(PathBuf::from(&**path));
+    let now = match Team::check(app, &origin, Some(&spec.task), &recipe.overrides) {
+        Ok(team) => team.checked.spec,
+        Err(_) => None,
+    };
+    let Some(now) = now else {
+        warn(app, &format!("{path} is gone or has mistakes; the run keeps the team it began with"));
+        return Ok(());
+    };
+    let (gone, new) = (missing(spec, &now), missing(&now, spec));
+    if !gone.is_empty() || !new.is_empty() {
+        let parts = [("without", gone), ("with", new)].into_iter();
+        let parts = parts.filter(|(_, names)| !names.is_empty());
+        let parts: Vec<String> =
+            parts.map(|(how, names)| format!("{how} {}", names.join(", "))).collect();
+        let message = format!("{path} has other agents now: {}", parts.join(" and "));
+        let help =
+            "--as-recorded goes on with the team as it was; `folkmoot fork` takes the new one";
+        return Err(Refusal::new("team_changed", message).help(help).into());
+    }
+    let is_changed = |id: &&AgentId| spec.team.agent(id) != now.team.agent(id);
+    let ids = spec.team.agents.iter().map(|agent| &agent.id);
+    let changed: Vec<&str> = ids.filter(is_changed).map(AgentId::as_str).collect();
+    if !changed.is_empty() {
+        let changed = changed.join(", ");
+        warn(app, &format!("{path} has changed for {changed}; the run keeps what it began with"));
+    }
+    Ok(())
+}
+
+/// The agents of `one` that `other` does not have.
+fn missing<'a>(one: &'a Spec, other: &Spec) -> Vec<&'a str> {
+    let agents = one.team.agents.iter().filter(|agent| !other.team.has(&agent.id));
+    agents.map(|agent| &*agent.name).collect()
+}
+
+fn warn(app: &App, text: &str) {
+    app.tell(&format!("warning: {}", app.screen().line(text)));
 }

@@ -220,12 +220,17 @@ impl Team {
             }
         };
         let name = origin.name();
+        let path = match origin {
+            Origin::File(file) => std::path::absolute(file).ok(),
+            Origin::Text(..) | Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => None,
+        };
         let read = |relative: &str| {
             std::fs::read_to_string(folder.join(relative)).map_err(|error| error.to_string())
         };
         let checked = check::check(&Input {
             source,
             name: &name,
+            path: path.as_deref().and_then(Path::to_str),
             overrides,
             task,
             catalog: &catalog,
@@ -258,6 +263,7 @@ impl Team {
         let checked = check::check(&Input {
             source,
             name: &recipe.name,
+            path: recipe.path.as_deref(),
             overrides: &overrides,
             task: Some(task),
             catalog: &catalog,

@@ -42,6 +42,8 @@ pub struct Input<'a> {
     pub source: Source<'a>,
     /// What the team is called if it does not say.
     pub name: &'a str,
+    /// Where its file stands, if it comes from one.
+    pub path: Option<&'a str>,
     /// What wins over the file.
     pub overrides: &'a [Override],
     /// The task; `None` if nothing is to be run. Then a model may be missing.
@@ -73,6 +75,7 @@ impl Input<'_> {
         Recipe {
             team: self.source.stored(),
             name: self.name.into(),
+            path: self.path.map(Into::into),
             overrides: self.overrides.to_vec(),
             files: BTreeMap::new(),
         }

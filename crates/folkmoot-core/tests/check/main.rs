@@ -77,6 +77,7 @@ impl<'a> Case<'a> {
     fn check(&self) -> Checked {
         let checked = check(&Input {
             source: self.source,
+            path: None,
             name: "unnamed",
             overrides: &self.overrides,
             task: self.task,
