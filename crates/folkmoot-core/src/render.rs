@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{
     call::{Answer, Call, Part, Prompt, Tokens, ToolCall, Usage},
     key::Key,
-    known::Known,
+    known::{Entry, Known},
     limits::WorstCase,
     spec::Spec,
     team::{self, Agent, Target},
@@ -183,7 +183,7 @@ pub(crate) fn worst_case(spec: &Spec, known: &Known, call: &Call) -> WorstCase {
         return WorstCase { input: 0, output: Some(0), can_shrink: false, price: None };
     };
     let fixed = |tokens: Tokens| WorstCase {
-        input: tokens.input + tokens.cached,
+        input: tokens.input.saturating_add(tokens.cached),
         output: Some(tokens.output),
         can_shrink: false,
         price: None,
@@ -203,11 +203,12 @@ pub(crate) fn worst_case(spec: &Spec, known: &Known, call: &Call) -> WorstCase {
 
 fn largest_input(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> u64 {
     let base = prompt.continues.as_ref().and_then(|key| known.get(key.as_str()));
-    match base.filter(|base| !base.usage.estimated && base.usage.tokens.input > 0) {
-        Some(base) => {
+    let is_known = |it: &Usage| !it.estimated && it.tokens.input > 0;
+    match base.filter(|base| !base.amended).map(Entry::usage).filter(is_known) {
+        Some(usage) => {
             let mut added = Vec::new();
             add(spec, known, &prompt.parts, &mut added);
-            base.usage.tokens.total() + bytes(&added)
+            usage.tokens.total().saturating_add(bytes(&added))
         }
         None => bytes(&messages(spec, known, agent, prompt)),
     }
@@ -223,12 +224,14 @@ fn bytes(messages: &[Message]) -> u64 {
 }
 
 /// What a call that was called off is taken to have used: its request was read, and a token is about
-/// four bytes. Scripts and the demo use nothing that they do not report.
-pub(crate) fn estimate(spec: &Spec, known: &Known, call: &Call) -> Usage {
-    let Call::Agent { agent, prompt } = call else { return Usage::default() };
+/// four bytes, but no more than was set aside. Scripts and the demo use nothing that they do not
+/// report.
+pub(crate) fn estimate(spec: &Spec, known: &Known, entry: &Entry) -> Usage {
+    let Call::Agent { agent, prompt } = &entry.call else { return Usage::default() };
     let agent = spec.team.agent(agent);
     let Target::Model(model) = &agent.target else { return Usage::default() };
-    let input = bytes(&messages(spec, known, agent, prompt)).div_ceil(4);
+    let most = entry.reserved.map_or(u64::MAX, |aside| aside.tokens.input);
+    let input = bytes(&messages(spec, known, agent, prompt)).div_ceil(4).min(most);
     let tokens = Tokens { input, ..Tokens::default() };
     Usage { tokens, cost: model.price.map(|price| price.of(tokens)), estimated: true }
 }

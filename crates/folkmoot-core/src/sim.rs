@@ -97,7 +97,7 @@ impl Sim {
                 self.agenda.pop_first().map(|(_, event)| event)
             }
             (_, Some(wake)) => {
-                self.now = wake;
+                self.now = self.now.max(wake);
                 Some(Event::Ticked)
             }
             (_, None) => None,

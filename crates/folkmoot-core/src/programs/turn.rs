@@ -6,7 +6,7 @@
 
 use crate::{
     call::{Call, FailureKind, Fault, Prompt, Reply, ToolCall},
-    scope::{Scope, Step, all},
+    scope::{Scope, Step},
     team::Agent,
 };
 
@@ -24,10 +24,10 @@ pub(crate) fn take(cx: &Scope, name: &str, agent: &Agent, prompt: Prompt) -> Ste
         if calls.is_empty() {
             return Ok(reply);
         }
-        let results = all(calls.iter().map(|call| {
+        let results = turn.all(calls, |call| {
             tools += 1;
             use_tool(&turn, &format!("tool-{tools}"), agent, call)
-        }))?;
+        })?;
         if let Some(stopped) = results.iter().find(|result| result.is_stopped()) {
             return Ok(Reply { outcome: stopped.outcome.clone(), ..reply });
         }
