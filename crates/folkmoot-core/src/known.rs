@@ -34,8 +34,6 @@ pub struct Entry {
     pub inherited: bool,
     /// Whether it was called off.
     pub withdrawn: bool,
-    /// Whether a person put another answer in place of the one given.
-    pub amended: bool,
     /// The current attempt, from 1; higher after a crash left an earlier one open, or after the key
     /// was asked anew.
     pub attempt: u32,
@@ -172,7 +170,12 @@ impl Known {
     }
 
     /// Books what `attempt` of `key` used; gives its call and what had been booked before.
-    pub(crate) fn book(&mut self, key: &Key, attempt: u32, usage: Usage) -> Option<(&Entry, Usage)> {
+    pub(crate) fn book(
+        &mut self,
+        key: &Key,
+        attempt: u32,
+        usage: Usage,
+    ) -> Option<(&Entry, Usage)> {
         let replaced = self.replaced.iter_mut().filter(|(it, _)| it == key);
         let mut entries = self.calls.get_mut(key).into_iter().chain(replaced.map(|(_, it)| it));
         let (at, entry) = entries.find_map(|entry| Some((entry.position(attempt)?, entry)))?;

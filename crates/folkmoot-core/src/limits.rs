@@ -73,9 +73,10 @@ impl Spent {
     }
 
     /// When the calls under way will have used up `most` together with the settled ones.
-    fn runs_out(&self, most: Duration) -> Option<Time> {
+    pub(crate) fn runs_out(&self, most: Duration) -> Option<Time> {
         let left = most.0.saturating_sub(self.time.0);
-        self.began.saturating_add(left).checked_div(self.open).map(Time)
+        let sum = self.began.saturating_add(left);
+        (self.open > 0).then(|| Time(sum.div_ceil(self.open)))
     }
 }
 
@@ -248,12 +249,6 @@ impl Level<'_> {
         most.is_some_and(|most| self.spent.open >= most)
     }
 
-    /// When its calls under way will have used up its time; the run's own time is its deadline.
-    pub(crate) fn runs_out(&self) -> Option<Time> {
-        let most = self.limits.time.filter(|_| self.owner != Owner::Run)?;
-        self.spent.runs_out(most)
-    }
-
     fn room_for_tokens(&self, input: u64) -> Option<Room> {
         let taken = (self.spent.tokens + self.spent.reserved).total().saturating_add(input);
         let most = self.limits.tokens?;
@@ -270,3 +265,6 @@ impl Level<'_> {
         Some((Limit::Cost, room, self.spent.reserved_cost.0 > 0))
     }
 }
+
+#[cfg(test)]
+mod tests;

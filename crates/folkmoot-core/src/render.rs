@@ -95,7 +95,7 @@ fn chain<'a>(known: &'a Known, prompt: &'a Prompt) -> Vec<Link<'a>> {
     loop {
         let before = prompt.continues.as_ref().and_then(|key| known.get(key.as_str()));
         let own = before.and_then(|entry| entry.outcome.as_ref()?.as_ref().ok());
-        let own = own.map(|answer| &**answer).filter(|answer| !answer.is_blank());
+        let own = own.map(|answer| &**answer).filter(|answer| is_sent(answer, prompt));
         links.push(Link { own, parts: &prompt.parts });
         match before.map(|entry| &entry.call) {
             Some(Call::Agent { prompt: earlier, .. }) => prompt = earlier,
@@ -106,26 +106,35 @@ fn chain<'a>(known: &'a Known, prompt: &'a Prompt) -> Vec<Link<'a>> {
     links
 }
 
+/// Whether an answer stands in the requests that continue its own: not if it says nothing, nor if it
+/// wants tools that it never got, since no call may stand without its result (rules.md 7.11).
+fn is_sent(answer: &Answer, next: &Prompt) -> bool {
+    let has_results = next.parts.iter().any(|part| matches!(part, Part::Result(_)));
+    !answer.is_blank() && (answer.tool_calls.is_empty() || has_results)
+}
+
 /// Adds parts: tool results as messages of their own, all else as user text, neighbours joined by a
 /// blank line.
 fn add(spec: &Spec, known: &Known, parts: &[Part], messages: &mut Vec<Message>) {
+    let before = messages.pop_if(|last| last.role == Role::User);
+    let mut user = before.map(|message| message.content.to_string());
     for part in parts {
         let text = match part {
-            Part::Task => spec.task.clone(),
-            Part::Say(text) => text.clone(),
-            Part::Quote(key) => quote(spec, known, key).into(),
+            Part::Task => &*spec.task,
+            Part::Say(text) => text,
+            Part::Quote(key) => &quote(spec, known, key),
             Part::Result(key) => {
+                messages.extend(user.take().map(|text| Message::plain(Role::User, text)));
                 messages.push(tool_result(known, key));
                 continue;
             }
         };
-        match messages.last_mut() {
-            Some(last) if last.role == Role::User => {
-                last.content = format!("{}\n\n{text}", last.content).into();
-            }
-            _ => messages.push(Message::plain(Role::User, text)),
+        match &mut user {
+            Some(user) => user.extend(["\n\n", text]),
+            None => user = Some(text.to_owned()),
         }
     }
+    messages.extend(user.map(|text| Message::plain(Role::User, text)));
 }
 
 /// A reply, delimited and attributed, in a frame that its text can neither close nor imitate.
@@ -203,8 +212,9 @@ pub(crate) fn worst_case(spec: &Spec, known: &Known, call: &Call) -> WorstCase {
 
 fn largest_input(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> u64 {
     let base = prompt.continues.as_ref().and_then(|key| known.get(key.as_str()));
-    let is_known = |it: &Usage| !it.estimated && it.tokens.input > 0;
-    match base.filter(|base| !base.amended).map(Entry::usage).filter(is_known) {
+    // What a person put in place of an answer was never counted.
+    let base = base.filter(|base| base.asked > known.amended).map(Entry::usage);
+    match base.filter(|usage| !usage.estimated && usage.tokens.input > 0) {
         Some(usage) => {
             let mut added = Vec::new();
             add(spec, known, &prompt.parts, &mut added);
@@ -215,10 +225,12 @@ fn largest_input(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> 
 }
 
 fn bytes(messages: &[Message]) -> u64 {
+    let of_call = |it: &ToolCall| it.id.len() + it.name.len() + it.arguments.to_string().len();
     let of = |message: &Message| {
-        let calls =
-            message.tool_calls.iter().map(|it| it.name.len() + it.arguments.to_string().len());
-        FRAME + (message.content.len() + calls.sum::<usize>()) as u64
+        let calls = message.tool_calls.iter().map(of_call).sum::<usize>();
+        let answered = message.tool_call_id.as_ref().map_or(0, |id| id.len());
+        let provider = message.provider.as_ref().map_or(0, |it| it.to_string().len());
+        FRAME + (message.content.len() + calls + answered + provider) as u64
     };
     messages.iter().map(of).sum()
 }

@@ -111,7 +111,6 @@ impl Run {
                 self.settle(key, Err(Fault::Unwanted));
                 if let Some(entry) = self.known.get_mut(key) {
                     entry.outcome = Some(Ok(Answer::text(text.clone()).into()));
-                    entry.amended = true;
                     (entry.settled, entry.settled_at) = (record.seq, self.at);
                 }
                 self.known.amended = self.seq;
@@ -165,7 +164,6 @@ impl Run {
             refused: false,
             inherited: false,
             withdrawn: false,
-            amended: false,
             attempt: self.known.next_attempt(key),
             nth: 0,
             asked: self.seq,
@@ -282,6 +280,10 @@ impl Run {
             self.end(spec, swallowed.unwrap_or(ending), records);
             return None;
         }
+        if wants.is_empty() {
+            self.end(spec, Ending::failed("waits_for_nothing", Vec::new()), records);
+            return None;
+        }
         let unwanted = self.unwanted(spec, &wants);
         if !unwanted.is_empty() {
             self.record_all(unwanted, records);
@@ -314,9 +316,10 @@ impl Run {
         let fits = |want: &&Want| self.known.fitting(&want.key, &want.call).is_some();
         let wanted: BTreeMap<&Key, &Want> =
             wants.iter().filter(fits).map(|want| (&want.key, want)).collect();
+        let meters = self.meters(spec);
         self.withdraw(spec, |key, _| {
             let Some(want) = wanted.get(key) else { return Some(Fault::Unwanted) };
-            let (at, of) = self.runs_out(spec, want)?;
+            let (at, of) = self.runs_out(&meters, want)?;
             (at <= self.ticked).then_some(Fault::OverBudget { limit: Limit::Time, of })
         })
     }
@@ -349,7 +352,8 @@ impl Run {
                     continue;
                 }
                 // What waits for the limits of the run is not overtaken.
-                Admission::Granted(_) | Admission::Refused(Fault::OverBudget { of: Owner::Run, .. })
+                Admission::Granted(_)
+                | Admission::Refused(Fault::OverBudget { of: Owner::Run, .. })
                     if is_queued =>
                 {
                     continue;
@@ -366,18 +370,32 @@ impl Run {
 
     /// When the first phase ends that has queued calls, or time runs out for what is under way.
     fn next_end(&self, spec: &Spec, wants: &[Want]) -> Option<Time> {
+        let meters = self.meters(spec);
         let end = |want: &Want| match self.known.fitting(&want.key, &want.call) {
-            Some(entry) if entry.is_open() => Some(self.runs_out(spec, want)?.0),
+            Some(entry) if entry.is_open() => Some(self.runs_out(&meters, want)?.0),
             Some(_) => None,
             None => want.until,
         };
         wants.iter().filter_map(end).min()
     }
 
+    /// When the time of each agent runs out, of those with a limit on it and calls under way.
+    fn meters<'a>(&self, spec: &'a Spec) -> BTreeMap<&'a AgentId, Time> {
+        let agents = spec.team.agents.iter().filter_map(|agent| {
+            let most = agent.limits.time?;
+            Some((&agent.id, self.ledger.agents.get(&agent.id)?.runs_out(most)?))
+        });
+        agents.collect()
+    }
+
     /// When the time of its agent, or of its part of the run, runs out for a call under way.
-    fn runs_out(&self, spec: &Spec, want: &Want) -> Option<(Time, Owner)> {
-        let levels = self.levels(spec, want);
-        levels.iter().filter_map(|level| Some((level.runs_out()?, level.owner))).min()
+    fn runs_out(&self, meters: &BTreeMap<&AgentId, Time>, want: &Want) -> Option<(Time, Owner)> {
+        let own = meters.get(want.call.agent()).map(|at| (*at, Owner::Agent));
+        let scopes = want.scopes.iter().filter_map(|(scope, limits)| {
+            let at = self.ledger.scopes.get(scope)?.runs_out(limits.time?)?;
+            Some((at, Owner::Scope))
+        });
+        scopes.chain(own).min()
     }
 
     /// What is said to a call that is wanted and not under way.
@@ -396,17 +414,6 @@ impl Run {
         if want.until.is_some_and(|until| until <= self.at) {
             return Admission::Refused(Fault::TimedOut);
         }
-        let levels = self.levels(spec, want);
-        match limits::admit(&levels, || render::worst_case(spec, &self.known, &want.call)) {
-            Admission::Refused(Fault::OverBudget { limit, of: Owner::Run }) if want.optional => {
-                Admission::Refused(Fault::OverBudget { limit, of: Owner::Scope })
-            }
-            admission => admission,
-        }
-    }
-
-    /// The limits that a call counts against, and what is used of them.
-    fn levels<'a>(&self, spec: &'a Spec, want: &'a Want) -> Vec<Level<'a>> {
         let agent = spec.team.agent(want.call.agent());
         let scopes = want.scopes.iter().map(|(scope, limits)| Level {
             owner: Owner::Scope,
@@ -416,7 +423,13 @@ impl Run {
         let run = Level { owner: Owner::Run, limits: &spec.limits, spent: self.ledger.run };
         let spent = self.ledger.agents.get(&agent.id).copied().unwrap_or_default();
         let own = Level { owner: Owner::Agent, limits: &agent.limits, spent };
-        [run].into_iter().chain(scopes).chain([own]).collect()
+        let levels: Vec<Level> = [run].into_iter().chain(scopes).chain([own]).collect();
+        match limits::admit(&levels, || render::worst_case(spec, &self.known, &want.call)) {
+            Admission::Refused(Fault::OverBudget { limit, of: Owner::Run }) if want.optional => {
+                Admission::Refused(Fault::OverBudget { limit, of: Owner::Scope })
+            }
+            admission => admission,
+        }
     }
 
     fn asked(&self, want: &Want, reserved: Option<Reservation>) -> Event {
@@ -492,7 +505,7 @@ impl Run {
     /// The wall clock at `at`, in microseconds since 1970.
     pub fn wall_at(&self, at: Time) -> u64 {
         let base = self.walls.iter().rev().find(|(since, _)| *since <= at).or(self.walls.first());
-        base.map_or(0, |(since, wall)| (wall + at.0).saturating_sub(since.0))
+        base.map_or(0, |(since, wall)| wall.saturating_add(at.0).saturating_sub(since.0))
     }
 
     /// How the run ended, if it has.

@@ -68,8 +68,15 @@ pub struct Account {
 struct Notes {
     wants: RefCell<Vec<Want>>,
     account: RefCell<Account>,
-    /// When the latest answer that the program has used came in.
-    reached: Cell<Time>,
+    /// Where the latest answer came in that led to where the program is now.
+    reached: Cell<Moment>,
+}
+
+/// A place in the log, and its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Moment {
+    seq: u64,
+    at: Time,
 }
 
 /// A place in a run: what is known there, and where asks from there are put.
@@ -107,7 +114,7 @@ impl<'a> Scope<'a> {
     /// The same place with a clock that begins now, when all that led here is known.
     #[must_use]
     pub fn within(&self, timeout: Option<Duration>) -> Scope<'a> {
-        let ends = timeout.map(|timeout| self.notes.reached.get() + timeout);
+        let ends = timeout.map(|timeout| self.notes.reached.get().at + timeout);
         let until = [self.until, ends].into_iter().flatten().min();
         Scope { until, ..self.clone() }
     }
@@ -144,9 +151,11 @@ impl<'a> Scope<'a> {
         &self.spec.team.agent(agent).name
     }
 
-    /// How many calls the run's limits still allow; none if they do not bind.
+    /// How many calls the run's limits still allowed when all that led here was known; none if they
+    /// do not bind. What is decided by it stays decided, however many calls follow.
     pub fn calls_left(&self) -> Option<u64> {
-        let made = self.known.charged().count() as u64;
+        let here = self.notes.reached.get().seq;
+        let made = self.known.charged().filter(|entry| entry.asked <= here).count() as u64;
         self.spec.limits.calls.map(|most| most.saturating_sub(made))
     }
 
@@ -169,7 +178,8 @@ impl<'a> Scope<'a> {
         let key = Key::under(&self.path, name);
         let fitting = self.known.fitting(&key, &call);
         if let Some((outcome, entry)) = fitting.and_then(|it| Some((it.outcome.clone()?, it))) {
-            self.notes.reached.set(self.notes.reached.get().max(entry.settled_at));
+            let settled = Moment { seq: entry.settled, at: entry.settled_at };
+            self.notes.reached.set(self.notes.reached.get().max(settled));
             return Ok(Reply { key, agent: call.agent().clone(), outcome });
         }
         self.notes.wants.borrow_mut().push(Want {
@@ -232,7 +242,7 @@ impl<'a> Scope<'a> {
 
     /// Follows a branch that begins at `since`, and tells when the last answer it used came in: what
     /// becomes known beside it moves none of its clocks.
-    fn branch<T>(&self, since: Time, turn: impl FnOnce() -> Step<T>) -> (Step<T>, Time) {
+    fn branch<T>(&self, since: Moment, turn: impl FnOnce() -> Step<T>) -> (Step<T>, Moment) {
         self.notes.reached.set(since);
         let step = turn();
         (step, self.notes.reached.get())
@@ -249,7 +259,7 @@ impl<'a> Scope<'a> {
     ) -> BTreeMap<&'n str, T> {
         let began = self.notes.reached.get();
         let mut done: BTreeMap<&str, T> = BTreeMap::new();
-        let mut reached: BTreeMap<&str, Time> = BTreeMap::new();
+        let mut reached: BTreeMap<&str, Moment> = BTreeMap::new();
         let mut wants: Vec<Vec<Want>> = nodes.iter().map(|_| Vec::new()).collect();
         let mut rest: Vec<usize> = (0..nodes.len()).collect();
         loop {
@@ -259,7 +269,7 @@ impl<'a> Scope<'a> {
                 let inputs: Option<Vec<&T>> =
                     node.after().iter().map(|id| done.get(&**id)).collect();
                 let Some(inputs) = inputs else { return true };
-                let since = node.after().iter().map(|id| reached[&**id]).fold(began, Time::max);
+                let since = node.after().iter().map(|id| reached[&**id]).fold(began, Moment::max);
                 let noted = self.notes.wants.borrow().len();
                 let (value, ended) = self.branch(since, || eval(node, &inputs));
                 reached.insert(node.id(), ended);
@@ -273,7 +283,7 @@ impl<'a> Scope<'a> {
                 break;
             }
         }
-        self.notes.reached.set(reached.into_values().fold(began, Time::max));
+        self.notes.reached.set(reached.into_values().fold(began, Moment::max));
         self.notes.wants.borrow_mut().extend(wants.into_iter().flatten());
         done
     }

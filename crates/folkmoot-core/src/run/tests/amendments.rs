@@ -1,11 +1,13 @@
 //! Answers that people change, and programs that changed: only what follows is asked anew.
 
-use super::hand::{Hand, answered, model, ok, panel, used};
+use super::hand::{Hand, answered, model, panel, says, used};
 use crate::{
+    call::Prompt,
     event::{Ending, Event},
     key::Key,
-    programs::Clocks,
     run::Command,
+    scope::{Program, Scope, Step},
+    spec::Spec,
     time::{Duration, Time},
     view,
 };
@@ -15,11 +17,11 @@ fn amended(key: &str, text: &str) -> Event {
 }
 
 /// A run of three agents and two rounds that has ended.
-fn finished(spec: &crate::spec::Spec) -> Hand<'_> {
+fn finished(spec: &Spec) -> Hand<'_> {
     let mut hand = Hand::start(spec);
     for round in 1..=2 {
         for agent in ["a", "b", "c"] {
-            hand.settle(&format!("round-{round}/{agent}"), ok(agent), used(10, 1));
+            hand.settle(&format!("round-{round}/{agent}"), says(agent), used(10, 1));
         }
     }
     assert_eq!(hand.reason(), "answered");
@@ -28,10 +30,7 @@ fn finished(spec: &crate::spec::Spec) -> Hand<'_> {
 
 #[test]
 fn an_amended_answer_is_felt_by_what_quotes_it_and_by_nothing_else() {
-    let mut spec = panel(&["a", "b", "c"], 2, 1000);
-    if let crate::spec::Collaboration::Broadcast(it) = &mut spec.collaboration {
-        it.clocks = Clocks { timeout: None, call_timeout: None };
-    }
+    let spec = panel(&["a", "b", "c"], 2, 1000);
     let mut hand = finished(&spec);
     hand.feed(amended("round-2/b", "better"));
     assert_eq!(hand.last(2), ["amended round-2/b: better", "ended answered"]);
@@ -60,7 +59,7 @@ fn a_call_that_is_amended_while_it_is_under_way_is_called_off() {
     let commands = hand.feed(amended("round-1/a", "mine"));
     assert_eq!(commands, [Command::Abort(Key::parse("round-1/a"))]);
     assert_eq!(hand.reason(), "answered");
-    hand.feed(answered("round-1/a", 1, ok("late"), used(10, 1)));
+    hand.feed(answered("round-1/a", 1, says("late"), used(10, 1)));
     assert_eq!(hand.run.known().text(&Key::parse("round-1/a")).map(|it| &**it), Some("mine"));
     assert_eq!(hand.run.ledger().run.tokens.total(), 11);
 }
@@ -73,9 +72,9 @@ fn a_late_answer_to_the_earlier_question_does_not_answer_the_new_one() {
     hand.answer("round-1/b", "B");
     hand.feed(amended("round-1/b", "better"));
     assert_eq!(hand.call("round-2/a").attempt, 2);
-    hand.feed(answered("round-2/a", 1, ok("to the old"), used(10, 1)));
+    hand.feed(answered("round-2/a", 1, says("to the old"), used(10, 1)));
     assert_eq!(hand.open(), "round-2/a round-2/b");
-    hand.feed(answered("round-2/a", 2, ok("to the new"), used(20, 2)));
+    hand.feed(answered("round-2/a", 2, says("to the new"), used(20, 2)));
     assert_eq!(hand.open(), "round-2/b");
     assert_eq!(hand.run.ledger().run.tokens.total(), 33);
 }
@@ -86,7 +85,7 @@ fn what_was_paid_for_the_earlier_question_stays_in_the_bill() {
     let mut hand = finished(&spec);
     hand.feed(amended("round-1/b", "better"));
     for agent in ["a", "b", "c"] {
-        hand.settle(&format!("round-2/{agent}"), ok("new"), used(10, 1));
+        hand.settle(&format!("round-2/{agent}"), says("new"), used(10, 1));
     }
     let usage = view::usage(&spec, hand.run.known());
     assert_eq!((usage.calls, usage.total.total_tokens), (9, 99));
@@ -101,38 +100,35 @@ fn what_continues_an_amended_answer_sets_its_bytes_aside() {
     spec.team.agents = vec![model("a", 100)];
     spec.limits.tokens = Some(100_000);
     let mut hand = Hand::start(&spec);
-    hand.settle("round-1/a", ok("A"), used(10, 1));
+    hand.settle("round-1/a", says("A"), used(10, 1));
     let aside = |hand: &Hand| hand.call("round-2/a").reserved.expect("set aside").tokens.input;
     assert!(aside(&hand) < 1000);
     hand.feed(amended("round-1/a", &"long ".repeat(1000)));
     assert!(aside(&hand) > 5000);
 }
 
+/// The program of [`panel`], with another word to `a`.
+#[derive(Debug)]
+struct Reworded;
+
+impl Program for Reworded {
+    fn run(&self, cx: &Scope) -> Step<Ending> {
+        let round = cx.at("round-1");
+        cx.all([("b", Prompt::task()), ("a", Prompt::task().say("please"))], |(name, prompt)| {
+            round.ask(name, &name.into(), prompt)
+        })?;
+        Ok(Ending::done("answered", Vec::new()))
+    }
+}
+
 #[test]
 fn a_changed_program_does_not_resume_unnoticed() {
     let spec = panel(&["a", "b"], 1, 1000);
-    let other = panel(&["b", "a"], 1, 1000);
     let mut hand = Hand::start(&spec);
     hand.answer("round-1/a", "A");
-    let mut changed = other.clone();
-    changed.task = spec.task.clone();
-    #[derive(Debug)]
-    struct Reworded;
-    impl crate::scope::Program for Reworded {
-        fn run(&self, cx: &crate::scope::Scope) -> crate::scope::Step<Ending> {
-            let round = cx.at("round-1");
-            let prompt = || crate::call::Prompt::task();
-            cx.all(["b", "a"], |name| {
-                let prompt = if name == "a" { prompt().say("please") } else { prompt() };
-                round.ask(name, &name.into(), prompt)
-            })?;
-            Ok(Ending::done("answered", Vec::new()))
-        }
-    }
     hand.switch(&Reworded);
     hand.feed(Event::Resumed { wall: 0 });
     let ending = Ending::failed("diverged", vec![Key::parse("round-1/a")]);
     assert_eq!(hand.run.ending(), Some(&ending));
-    assert_eq!(hand.open(), "");
     assert_eq!(hand.last(2), ["withdrawn round-1/b: withdrawn", "ended diverged"]);
 }

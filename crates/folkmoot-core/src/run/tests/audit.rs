@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// What the records so far amount to.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Audit {
     seq: u64,
     at: Time,
@@ -26,19 +26,27 @@ pub(super) struct Audit {
     deadline: Option<Time>,
     /// Whether an answer was changed, so that calls may be asked anew.
     is_amended: bool,
-    /// Whether nothing may start any more.
-    is_stopped: bool,
-    /// Whether nothing may go on any more.
-    is_halted: bool,
+    allowed: Allowed,
     has_ended: bool,
 }
 
+/// What calls may do.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Allowed {
+    Nothing,
+    GoOn,
+    #[default]
+    Start,
+}
+
+#[derive(Clone)]
 struct Open {
     agent: AgentId,
     attempt: u32,
     reserved: Option<Reservation>,
 }
 
+#[derive(Clone)]
 struct Attempt {
     agent: AgentId,
     /// Whether the kernel started it as a call of its own, not after a crash.
@@ -71,14 +79,13 @@ impl Amount {
 }
 
 impl Audit {
-    /// Checks a whole log.
-    pub(super) fn of(spec: &Spec, log: &[Record]) -> Audit {
-        let mut audit = Audit::default();
-        for record in log {
-            audit.take(record);
-            audit.check_limits(spec);
+    /// Checks what was recorded next.
+    pub(super) fn go_on(mut self, spec: &Spec, records: &[Record]) -> Audit {
+        for record in records {
+            self.take(record);
+            self.check_limits(spec);
         }
-        audit
+        self
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -93,7 +100,8 @@ impl Audit {
         if event.is_decision() {
             assert!(!self.has_ended, "record {seq} decides after the end");
         } else if !matches!(event, Event::Resumed { .. }) {
-            assert!(!self.is_halted || self.has_ended, "a stopped run does not end at once");
+            let goes_on = self.allowed > Allowed::Nothing || self.has_ended;
+            assert!(goes_on, "a stopped run does not end at once");
         }
         match event {
             Event::Started { spec, .. } => {
@@ -120,7 +128,7 @@ impl Audit {
 
     fn halt(&mut self) {
         if !self.has_ended {
-            (self.is_stopped, self.is_halted) = (true, true);
+            self.allowed = Allowed::Nothing;
         }
     }
 
@@ -133,7 +141,7 @@ impl Audit {
     }
 
     fn ask(&mut self, key: &Key, call: &Call, nth: u64, reserved: Option<Reservation>) {
-        assert!(!self.is_stopped, "{key} is started after the stop");
+        assert!(self.allowed == Allowed::Start, "{key} is started after the stop");
         assert!(!self.open.contains_key(key), "{key} is under way already");
         self.decide(key);
         let number = self.numbers.entry(call.agent().clone()).or_default();
@@ -149,8 +157,11 @@ impl Audit {
 
     fn refuse(&mut self, key: &Key, fault: &Fault) {
         self.decide(key);
-        self.is_stopped |= fault.stops_run();
-        self.is_halted |= matches!(fault, Fault::Cancelled | Fault::Deadline);
+        if matches!(fault, Fault::Cancelled | Fault::Deadline) {
+            self.allowed = Allowed::Nothing;
+        } else if fault.stops_run() {
+            self.allowed = self.allowed.min(Allowed::GoOn);
+        }
     }
 
     fn decide(&mut self, key: &Key) {

@@ -1,6 +1,6 @@
 //! What is set aside, and what is booked: rules.md 4.6 to 4.12.
 
-use super::hand::{Hand, answered, model, ok, panel, used};
+use super::hand::{Hand, answered, model, panel, says, used};
 use crate::{
     call::{Tokens, Usage},
     event::{Event, Settled},
@@ -26,7 +26,7 @@ fn a_token_budget_waits_for_what_is_set_aside_before_it_refuses() {
     let mut hand = Hand::start(&spec);
     assert_eq!(hand.open(), "round-1/a");
     assert_eq!(hand.run.stop(), None);
-    hand.settle("round-1/a", ok("A"), used(50, 10));
+    hand.settle("round-1/a", says("A"), used(50, 10));
     assert_eq!(hand.open(), "round-1/b");
 }
 
@@ -34,7 +34,7 @@ fn a_token_budget_waits_for_what_is_set_aside_before_it_refuses() {
 fn a_token_budget_refuses_what_will_never_fit() {
     let spec = pair(900);
     let mut hand = Hand::start(&spec);
-    hand.settle("round-1/a", ok("A"), used(200, 450));
+    hand.settle("round-1/a", says("A"), used(200, 450));
     assert_eq!(hand.fault("round-1/b"), "budget exhausted");
     assert_eq!(view::status(&hand.run, true).1.as_deref(), Some("tokens"));
 }
@@ -57,7 +57,7 @@ fn what_waits_for_the_runs_budget_is_not_overtaken_by_something_smaller() {
     spec.limits.tokens = Some(1000);
     let mut hand = Hand::start(&spec);
     assert_eq!(hand.open(), "round-1/a");
-    hand.settle("round-1/a", ok("A"), used(50, 10));
+    hand.settle("round-1/a", says("A"), used(50, 10));
     assert_eq!(hand.open(), "round-1/b round-1/c");
 }
 
@@ -80,7 +80,7 @@ fn what_is_called_off_is_taken_to_have_been_read_but_never_beyond_its_worst_case
     spec.team.agents = vec![model("a", 500)];
     (spec.task, spec.limits.tokens) = ("long ".repeat(4000).into(), Some(100_000));
     let mut hand = Hand::start(&spec);
-    hand.settle("round-1/a", ok("A"), used(100, 1));
+    hand.settle("round-1/a", says("A"), used(100, 1));
     assert!(hand.call("round-2/a").reserved.expect("set aside").tokens.input < 1000);
     hand.at(100).tick();
     assert!(at_most(&hand, "round-2/a"));
@@ -99,7 +99,7 @@ fn absurd_usage_spends_the_budget_and_breaks_nothing() {
     let mut hand = Hand::start(&spec);
     let tokens = Tokens { input: u64::MAX, cached: u64::MAX, output: u64::MAX };
     let usage = Usage { tokens, cost: price.map(|it| it.of(tokens)), estimated: false };
-    hand.settle("round-1/a", ok("A"), usage);
+    hand.settle("round-1/a", says("A"), usage);
     assert_eq!(hand.fault("round-1/b"), "budget exhausted");
     let report = view::usage(&spec, hand.run.known());
     assert_eq!(report.total.total_tokens, u64::MAX);
@@ -116,7 +116,7 @@ fn an_inherited_answer_is_not_charged() {
         key: Key::parse(key),
         call: hand.call(key).call.clone(),
         nth: 1,
-        settled: Settled::from(ok("A")),
+        settled: Settled::from(says("A")),
     };
     let started = origin.log[0].event.clone();
     let events = [started, inherited(&origin, "round-1/a")];
@@ -129,7 +129,7 @@ fn an_inherited_answer_is_not_charged() {
     assert_eq!(fork.call("round-2/a").nth, 2);
     assert_eq!(fork.fault("round-2/b"), "budget exhausted");
     assert_eq!(view::usage(&spec, fork.run.known()).calls, 2);
-    fork.feed(answered("round-1/a", 1, ok("A"), used(10, 1)));
+    fork.feed(answered("round-1/a", 1, says("A"), used(10, 1)));
     assert_eq!(fork.run.ledger().run.tokens.total(), 0);
 }
 
@@ -137,7 +137,7 @@ fn an_inherited_answer_is_not_charged() {
 fn the_books_are_even_when_everything_is_settled() {
     let spec = pair(2000);
     let mut hand = Hand::start(&spec);
-    hand.settle("round-1/a", ok("A"), used(100, 10));
+    hand.settle("round-1/a", says("A"), used(100, 10));
     hand.at(100).tick();
     let spent = hand.run.ledger().run;
     let agents = &hand.run.ledger().agents;

@@ -1,6 +1,6 @@
 //! Clocks: strategies.md §1.7, rules.md 6.
 
-use super::hand::{Hand, answered, ok, panel, used};
+use super::hand::{Hand, answered, panel, says, used};
 use crate::{
     call::{Call, Prompt, ToolCall},
     event::Ending,
@@ -44,7 +44,7 @@ fn the_usage_of_a_late_answer_is_booked_and_its_words_are_not_heard() {
     hand.at(10).answer("round-1/b", "B");
     hand.at(100).tick();
     assert_eq!(hand.last(2), ["withdrawn round-1/a: timeout", "ended answered"]);
-    hand.at(200).feed(answered("round-1/a", 1, ok("A"), used(30, 3)));
+    hand.at(200).feed(answered("round-1/a", 1, says("A"), used(30, 3)));
     assert_eq!(hand.fault("round-1/a"), "timeout");
     assert_eq!(hand.run.ledger().run.tokens.total(), 33);
     assert_eq!(hand.reason(), "answered");
@@ -127,8 +127,11 @@ impl Program for Workshop {
         let benches = cx.all(1..=self.0, |n| {
             let bench = self.1.phase(&cx.at(n));
             let plan = bench.ask("plan", &"a".into(), Prompt::task())?;
-            let request =
-                ToolCall { id: "1".into(), name: "saw".into(), arguments: plan.key.as_str().into() };
+            let request = ToolCall {
+                id: "1".into(),
+                name: "saw".into(),
+                arguments: plan.key.as_str().into(),
+            };
             bench.call("work", Call::Tool { agent: "a".into(), request, repeatable: true })
         })?;
         let keys = benches.into_iter().map(|reply| reply.key).collect();
@@ -140,7 +143,10 @@ fn workshop(timeout_ms: u64, limits: Limits) -> (Spec, Clocks) {
     let mut alone = agent("a", &[]);
     alone.limits = limits;
     let timeout = Some(Duration::from_millis(timeout_ms));
-    (Spec { ..spec(vec![alone], panel(&["a"], 1, 1).collaboration) }, Clocks { timeout, call_timeout: None })
+    (
+        Spec { ..spec(vec![alone], panel(&["a"], 1, 1).collaboration) },
+        Clocks { timeout, call_timeout: None },
+    )
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Crash and resume: rules.md 7.
 
-use super::hand::{Hand, answered, ok, panel, used};
+use super::hand::{Hand, answered, panel, says, used};
 use crate::{
     call::{Call, Prompt, ToolCall},
     event::{Ending, Event},
@@ -26,13 +26,13 @@ fn an_answer_for_a_closed_attempt_changes_nothing_but_the_bill() {
     let spec = panel(&["a"], 1, 1000);
     let mut hand = Hand::start(&spec);
     hand.feed(Event::Resumed { wall: 0 });
-    hand.feed(answered("round-1/a", 1, ok("first"), used(10, 1)));
+    hand.feed(answered("round-1/a", 1, says("first"), used(10, 1)));
     assert_eq!(hand.open(), "round-1/a");
-    hand.feed(answered("round-1/a", 2, ok("second"), used(20, 2)));
+    hand.feed(answered("round-1/a", 2, says("second"), used(20, 2)));
     assert_eq!(hand.run.known().text(&Key::parse("round-1/a")).map(|it| &**it), Some("second"));
     // Both attempts were paid for, each once however often its answer comes.
-    hand.feed(answered("round-1/a", 1, ok("first"), used(10, 1)));
-    hand.feed(answered("round-1/a", 2, ok("second"), used(20, 2)));
+    hand.feed(answered("round-1/a", 1, says("first"), used(10, 1)));
+    hand.feed(answered("round-1/a", 2, says("second"), used(20, 2)));
     assert_eq!(hand.run.ledger().run.tokens.total(), 33);
     assert_eq!(hand.run.ledger().run.calls, 1);
 }
@@ -43,8 +43,8 @@ fn an_answer_to_what_was_never_begun_is_not_paid_for() {
     spec.team.agents[0].limits.calls = Some(0);
     let mut hand = Hand::start(&spec);
     assert_eq!(hand.fault("round-1/a"), "budget exhausted");
-    hand.feed(answered("round-1/a", 1, ok("A"), used(10, 1)));
-    hand.feed(answered("round-9/a", 1, ok("A"), used(10, 1)));
+    hand.feed(answered("round-1/a", 1, says("A"), used(10, 1)));
+    hand.feed(answered("round-9/a", 1, says("A"), used(10, 1)));
     assert_eq!(hand.run.ledger().run.tokens.total(), 0);
 }
 
@@ -104,7 +104,7 @@ fn resuming_what_has_ended_does_nothing() {
 fn events_that_come_together_are_decided_on_together() {
     let spec = panel(&["a", "b"], 2, 1000);
     let mut hand = Hand::start(&spec);
-    let events = ["round-1/a", "round-1/b"].map(|key| answered(key, 1, ok("x"), used(0, 0)));
+    let events = ["round-1/a", "round-1/b"].map(|key| answered(key, 1, says("x"), used(0, 0)));
     let records = hand.run.step(spec.program(), &spec, events, hand.run.at()).records;
     let kinds: Vec<bool> = records.iter().map(|record| record.event.is_decision()).collect();
     assert_eq!(kinds, [false, false, true, true]);

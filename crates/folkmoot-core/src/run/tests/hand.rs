@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    call::{Answer, Fault, Outcome, Tokens, Usage},
+    call::{Fault, Outcome, Tokens, Usage},
     event::{Event, Record},
     key::Key,
     known::Entry,
@@ -11,7 +11,7 @@ use crate::{
     run::{Command, Run},
     scope::Program,
     spec::{Collaboration, Spec},
-    team::{Agent, Model, Target},
+    team::{Agent, Model, ScriptedReply, Target},
     testing::{agent, ids, line, spec},
     time::{Duration, Time},
 };
@@ -78,7 +78,7 @@ impl<'a> Hand<'a> {
     }
 
     pub(super) fn answer(&mut self, key: &str, text: &str) {
-        self.settle(key, Ok(Answer::text(text).into()), Usage::default());
+        self.settle(key, says(text), Usage::default());
     }
 
     pub(super) fn fail(&mut self, key: &str, fault: Fault) {
@@ -122,8 +122,8 @@ pub(super) fn answered(key: &str, attempt: u32, outcome: Outcome, usage: Usage) 
     Event::Answered { key: Key::parse(key), attempt, settled: outcome.into(), usage }
 }
 
-pub(super) fn ok(text: &str) -> Outcome {
-    Ok(Answer::text(text).into())
+pub(super) fn says(text: &str) -> Outcome {
+    ScriptedReply::text(text).outcome()
 }
 
 /// So many tokens read and written.

@@ -1,17 +1,22 @@
 //! What holds in every run, whatever the team and whatever happens.
 
-use std::{collections::BTreeMap, panic::RefUnwindSafe};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    panic::RefUnwindSafe,
+    sync::Arc,
+};
 
 use super::{audit::Audit, trial::Trial};
 use crate::{
-    call::Fault,
+    call::{Call, Fault},
     event::{Ending, Record},
     key::Key,
     known::Entry,
     limits::Ledger,
+    render::{self, Message},
+    replay::{fork, replay},
     run::Run,
     sim::Sim,
-    spec::Spec,
     time::Time,
 };
 
@@ -33,33 +38,59 @@ fn every_log_keeps_the_rules_and_folds_to_the_state_after_every_step() {
             sim.log[folded_to..].iter().for_each(|record| folded.apply(record));
             assert!(folded == sim.run, "the fold of the log is another state");
         });
-        assert!(Audit::of(&sim.spec, &sim.log).has_ended());
+        assert!(Audit::default().go_on(&sim.spec, &sim.log).has_ended());
     });
-}
-
-/// Feeds what came from outside into a fresh run, at its recorded times.
-fn replay(spec: &Spec, log: &[Record]) -> Vec<Record> {
-    let mut run = Run::default();
-    let mut replayed = Vec::new();
-    let batch = |record: &Record| (record.event.is_decision(), record.at);
-    for batch in log.chunk_by(|one, next| batch(one) == batch(next)) {
-        if !batch[0].event.is_decision() {
-            let events = batch.iter().map(|record| record.event.clone());
-            replayed.extend(run.step(spec.program(), spec, events, batch[0].at).records);
-        }
-    }
-    replayed
-}
-
-fn lines(log: &[Record]) -> Vec<String> {
-    log.iter().map(|record| serde_json::to_string(record).expect("records are JSON")).collect()
 }
 
 #[test]
 fn a_replay_decides_the_same_byte_for_byte() {
     for_each_seed(SEEDS, Trial::disturbed, |trial| {
-        let log = trial.live().log;
-        assert_eq!(lines(&replay(&trial.spec, &log)), lines(&log));
+        let Sim { log, run, .. } = trial.live();
+        let read = log.iter().map(|record| serde_json::from_str(&record.to_json()));
+        let read: Vec<Record> = read.collect::<Result<_, _>>().expect("a log can be read back");
+        assert!(read == log, "what was written is not what is read");
+        let replayed = replay(&read).unwrap_or_else(|divergence| panic!("{divergence}"));
+        assert!(replayed == run, "the replay comes to another state");
+    });
+}
+
+/// The tool calls of a conversation that have no result directly behind them, and the results that
+/// nobody asked for.
+fn unmatched(messages: &[Message]) -> Vec<Arc<str>> {
+    let mut open: Vec<Arc<str>> = Vec::new();
+    let mut unmatched = Vec::new();
+    for message in messages {
+        match (
+            &message.tool_call_id,
+            open.iter().position(|it| Some(it) == message.tool_call_id.as_ref()),
+        ) {
+            (Some(_), Some(at)) => drop(open.remove(at)),
+            (Some(id), None) => unmatched.push(id.clone()),
+            (None, _) => unmatched.append(&mut open),
+        }
+        open.extend(message.tool_calls.iter().map(|call| call.id.clone()));
+    }
+    unmatched.append(&mut open);
+    unmatched
+}
+
+#[test]
+fn every_request_extends_the_one_it_continues_and_has_no_loose_ends() {
+    for_each_seed(SEEDS, Trial::quiet, |trial| {
+        let known = trial.live().run.known().clone();
+        let sent = |key: &Key| {
+            let Call::Agent { agent, prompt } = &known.get(key.as_str())?.call else { return None };
+            let agent = trial.spec.team.agent(agent);
+            Some((render::messages(&trial.spec, &known, agent, prompt), &prompt.continues))
+        };
+        for (key, _) in known.iter() {
+            let Some((messages, continued)) = sent(key) else { continue };
+            assert_eq!(unmatched(&messages), [], "{key}");
+            let Some((before, _)) = continued.as_ref().and_then(sent) else { continue };
+            let (last, before) = before.split_last().expect("a request is never empty");
+            assert_eq!(messages[..before.len()], *before, "{key}");
+            assert!(messages[before.len()].content.starts_with(&*last.content), "{key}");
+        }
     });
 }
 
@@ -79,16 +110,33 @@ fn end(sim: &Sim) -> End {
 fn a_run_cut_after_any_record_ends_like_a_whole_one() {
     for_each_seed(SEEDS, Trial::quiet, |trial| {
         let whole = trial.live();
-        let mut run = Run::default();
+        let whole_end = end(&whole);
+        let (mut run, mut audit) = (Run::default(), Audit::default());
         for (at, record) in whole.log.iter().enumerate() {
             run.apply(record);
+            audit = audit.go_on(&whole.spec, &whole.log[at..=at]);
             let resumed = trial.resume(run.clone(), &whole.log[..=at]);
-            assert!(Audit::of(&resumed.spec, &resumed.log).has_ended());
+            let audit = audit.clone().go_on(&resumed.spec, &resumed.log[at + 1..]);
+            assert!(audit.has_ended());
             // A tool is not used twice, so what it would have given back is lost.
             if run.known().open().all(|(_, entry)| entry.call.is_repeatable()) {
-                assert!(end(&resumed) == end(&whole), "cut after record {}", record.seq);
+                assert!(end(&resumed) == whole_end, "cut after record {}", record.seq);
             }
         }
+    });
+}
+
+#[test]
+fn a_fork_in_which_nothing_changed_asks_nothing_that_it_took_over() {
+    for_each_seed(SEEDS, Trial::quiet, |trial| {
+        let Sim { log, run, .. } = trial.live();
+        let events = fork("origin", &log, 1 + trial.world.seed % run.seq(), trial.spec.clone(), 0);
+        let taken: BTreeSet<Key> = events.iter().filter_map(|it| it.key().cloned()).collect();
+        let stepped =
+            Run::default().step(trial.spec.program(), &trial.spec, events, Time::default());
+        let decided = stepped.records.iter().filter(|record| record.event.is_decision());
+        let decided = decided.filter_map(|record| record.event.key());
+        assert!(decided.into_iter().all(|key| !taken.contains(key)));
     });
 }
 
@@ -97,7 +145,7 @@ fn no_order_of_answers_changes_the_result() {
     let timeless = |sim: &Sim| {
         let (ending, stop, _, mut calls) = end(sim);
         for entry in calls.values_mut() {
-            (entry.asked_at, entry.settled_at) = (Time::default(), Time::default());
+            (entry.asked_at, entry.settled_at, entry.nth) = (Time::default(), Time::default(), 0);
         }
         (ending, stop, calls)
     };
@@ -105,4 +153,53 @@ fn no_order_of_answers_changes_the_result() {
         let one = timeless(&trial.live());
         assert!(timeless(&trial.reordered().live()) == one);
     });
+}
+
+/// Everything that the laws must have been tried on; a law that holds where nothing happens is none.
+const LIVED_THROUGH: [&str; 31] = [
+    "asked",
+    "answered",
+    "amended",
+    "resumed",
+    "cancel_requested",
+    "ticked",
+    "refused over_budget calls run",
+    "refused over_budget tokens run",
+    "refused over_budget cost run",
+    "refused over_budget calls agent",
+    "refused over_budget tokens agent",
+    "refused over_budget cost agent",
+    "refused over_budget time agent",
+    "refused deadline",
+    "refused cancelled",
+    "refused timed_out",
+    "refused failed",
+    "withdrawn cancelled",
+    "withdrawn deadline",
+    "withdrawn timed_out",
+    "withdrawn over_budget time agent",
+    "withdrawn lost",
+    "withdrawn unwanted",
+    "ended answered",
+    "ended judged",
+    "ended majority",
+    "ended converged",
+    "ended reported",
+    "ended all_failed",
+    "ended judge_failed",
+    "ended last_round_failed",
+];
+
+#[test]
+fn the_random_runs_live_through_everything() {
+    let mut seen = BTreeSet::new();
+    for seed in 0..SEEDS / 2 {
+        for record in Trial::disturbed(seed).live().log {
+            let event = serde_json::to_value(&record.event).expect("events are JSON");
+            let words = ["event", "fault", "limit", "of", "reason"].map(|it| event[it].as_str());
+            seen.insert(words.into_iter().flatten().collect::<Vec<_>>().join(" "));
+        }
+    }
+    let missed: Vec<&str> = LIVED_THROUGH.into_iter().filter(|it| !seen.contains(*it)).collect();
+    assert_eq!(missed, [""; 0]);
 }

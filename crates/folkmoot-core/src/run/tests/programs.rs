@@ -4,20 +4,21 @@ use std::sync::Arc;
 
 use super::hand::{Hand, panel};
 use crate::{
-    call::{Fault, Prompt},
+    call::{Fault, Prompt, Reply},
     event::{Ending, Event},
     key::Key,
     limits::Limits,
     scope::{Node, Program, Scope, Step, complete},
 };
 
+/// Takes the first of two answers and forgets that it still waits for the other.
 #[derive(Debug)]
 struct Careless;
 
 impl Program for Careless {
     fn run(&self, cx: &Scope) -> Step<Ending> {
-        cx.all(["a", "b"], |name| cx.ask(name, &name.into(), Prompt::task()).or(cx.ask("a", &"a".into(), Prompt::task())))?;
-        Ok(Ending::done("done", Vec::new()))
+        let [a, b] = ["a", "b"].map(|name| cx.ask(name, &name.into(), Prompt::task()));
+        Ok(Ending::done("done", vec![a.or(b)?.key]))
     }
 }
 
@@ -32,6 +33,7 @@ fn a_swallowed_wait_ends_the_run_and_leaves_nothing_open() {
     assert_eq!(hand.last(2), ["withdrawn b: withdrawn", "ended swallowed_wait"]);
 }
 
+/// Asks until it gets an answer.
 #[derive(Debug)]
 struct Stubborn;
 
@@ -56,6 +58,7 @@ fn a_program_that_does_not_take_no_for_an_answer_is_stopped() {
     assert_eq!(hand.reason(), "refused_too_often");
 }
 
+/// Asks two questions under one name.
 #[derive(Debug)]
 struct Forgetful;
 
@@ -131,6 +134,33 @@ fn the_limits_of_a_nested_team_fail_its_own_calls_only() {
     assert_eq!(hand.run.stop(), None);
 }
 
+/// Asks for more as long as calls are left for what must follow.
+#[derive(Debug)]
+struct Thrifty;
+
+impl Program for Thrifty {
+    fn run(&self, cx: &Scope) -> Step<Ending> {
+        let first = cx.ask("first", &"a".into(), Prompt::task())?;
+        if cx.calls_left().is_some_and(|left| left >= 2) {
+            cx.ask("more", &"a".into(), Prompt::after(&first))?;
+        }
+        let last = cx.ask("last", &"a".into(), Prompt::task())?;
+        Ok(Ending::done("done", vec![last.key]))
+    }
+}
+
+#[test]
+fn what_a_program_decided_by_the_calls_left_stays_decided() {
+    let mut spec = panel(&["a"], 1, 1000);
+    spec.limits.calls = Some(3);
+    let mut hand = Hand::follow(&Thrifty, &spec);
+    for key in ["first", "more", "last"] {
+        assert_eq!(hand.open(), key);
+        hand.answer(key, "x");
+    }
+    assert_eq!(hand.reason(), "done");
+}
+
 struct Task(&'static str, Vec<Arc<str>>);
 
 impl Node for Task {
@@ -164,6 +194,25 @@ impl Program for Plan {
         let done = complete(done, &tasks)?;
         Ok(Ending::done("done", done.into_values().map(|reply| reply.key).collect()))
     }
+}
+
+/// Two tasks that need each other.
+#[derive(Debug)]
+struct Circle;
+
+impl Program for Circle {
+    fn run(&self, cx: &Scope) -> Step<Ending> {
+        let tasks = [Task("a", vec!["b".into()]), Task("b", vec!["a".into()])];
+        let done = cx.dag(&tasks, |task, _: &[&Reply]| cx.ask(task.0, &"a".into(), Prompt::task()));
+        complete(done, &tasks)?;
+        Ok(Ending::done("done", Vec::new()))
+    }
+}
+
+#[test]
+fn a_program_that_waits_for_nothing_is_stopped() {
+    let spec = panel(&["a"], 1, 1000);
+    assert_eq!(Hand::follow(&Circle, &spec).reason(), "waits_for_nothing");
 }
 
 #[test]

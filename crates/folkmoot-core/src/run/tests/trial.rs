@@ -9,7 +9,9 @@ use crate::{
     key::Key,
     limits::Limits,
     money::{Money, Price},
-    programs::{Broadcast, Clocks, Consensus, Convergence, Debate, Relay, Sequential},
+    programs::{
+        Adaptive, Broadcast, Clocks, Consensus, Convergence, Debate, Relay, Sequential, Supervise,
+    },
     run::Run,
     sim::{Random, Sim},
     spec::{Collaboration, Spec},
@@ -21,7 +23,8 @@ use crate::{
 type Strategy = fn(&mut Random, &[AgentId], Clocks) -> Collaboration;
 
 /// How a team can be told to work; a further strategy is a further line.
-const STRATEGIES: [Strategy; 5] = [broadcast, sequential, debate, consensus, relay];
+const STRATEGIES: [Strategy; 7] =
+    [broadcast, sequential, debate, consensus, relay, supervise, adaptive];
 
 fn broadcast(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaboration {
     Collaboration::Broadcast(Broadcast { agents: agents.to_vec(), rounds: rounds(random), clocks })
@@ -32,8 +35,12 @@ fn sequential(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collab
 }
 
 fn debate(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaboration {
+    Collaboration::Debate(debaters(random, agents, clocks))
+}
+
+fn debaters(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Debate {
     let (judge, rounds) = (pick(random, agents), rounds(random));
-    Collaboration::Debate(Debate { agents: agents[..2].to_vec(), rounds, judge, clocks })
+    Debate { agents: agents[..2].to_vec(), rounds, judge, clocks }
 }
 
 fn consensus(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaboration {
@@ -45,6 +52,24 @@ fn relay(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaborati
     let (order, rounds) = (order(random, agents), rounds(random));
     let convergence = pick(random, &[Convergence::Exact, Convergence::Normalized]);
     Collaboration::Relay(Relay { order, rounds, convergence, clocks })
+}
+
+fn supervise(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaboration {
+    Collaboration::Supervisor(supervisor(random, agents, clocks))
+}
+
+fn supervisor(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Supervise {
+    let (supervisor, workers) = (agents[0].clone(), agents[1..].to_vec());
+    let (replan, strict) = (one_in(random, 2), one_in(random, 6));
+    Supervise { supervisor, workers, replan, strict, max_tasks: 1 + rounds(random), clocks }
+}
+
+fn adaptive(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaboration {
+    Collaboration::Adaptive(if one_in(random, 2) {
+        Adaptive::Supervise(supervisor(random, agents, clocks))
+    } else {
+        Adaptive::Debate(debaters(random, agents, clocks))
+    })
 }
 
 fn rounds(random: &mut Random) -> u32 {
@@ -114,7 +139,7 @@ impl Trial {
         let mut random = Random::new(seed);
         let clocks = clocks(&mut random);
         let spec = Arc::new(team(&mut random, clocks));
-        let world = Chaos { seed: random.next(), order: random.next() };
+        let world = Chaos { seed: random.next(), order: random.next(), counts: true };
         let cancelled_after = perhaps(&mut random, 6, |it| it.below(6) as usize);
         Trial { spec, world, cancelled_after, is_disturbed: false }
     }
@@ -128,10 +153,10 @@ impl Trial {
     pub(super) fn timeless(seed: u64) -> Trial {
         let mut random = Random::new(seed);
         let mut spec = team(&mut random, Clocks { timeout: None, call_timeout: None });
-        let concurrency = spec.limits.concurrency;
-        spec.limits = Limits { concurrency, ..Limits::default() };
-        spec.team.agents.iter_mut().for_each(|agent| agent.limits.time = None);
-        let world = Chaos { seed: random.next(), order: random.next() };
+        let slots = |of: Limits| Limits { concurrency: of.concurrency, ..Limits::default() };
+        spec.limits = slots(spec.limits);
+        spec.team.agents.iter_mut().for_each(|agent| agent.limits = slots(agent.limits));
+        let world = Chaos { seed: random.next(), order: random.next(), counts: false };
         Trial { spec: spec.into(), world, cancelled_after: None, is_disturbed: false }
     }
 
@@ -217,11 +242,7 @@ fn late(key: &Key, attempt: u32) -> Event {
 }
 
 fn amendment(random: &mut Random, log: &[Record]) -> Event {
-    let asked = log.iter().filter_map(|record| match &record.event {
-        Event::Asked { key, .. } | Event::Refused { key, .. } => Some(key.clone()),
-        Event::Started { .. } => Some(Key::parse("nobody/asked")),
-        _ => None,
-    });
-    let key = pick(random, &asked.collect::<Vec<_>>());
+    let known = log.iter().filter_map(|record| record.event.key().cloned());
+    let key = pick(random, &known.chain([Key::parse("nobody/asked")]).collect::<Vec<_>>());
     Event::Amended { key, text: pick(random, &["", "better", "vote:c"]).into() }
 }

@@ -21,7 +21,11 @@ const KINDS: [FailureKind; 5] = [
     FailureKind::Other,
 ];
 
-const TEXTS: [&str; 9] = [
+const TEXTS: [&str; 13] = [
+    r#"{"tasks": [{"id": "x", "description": "1"}, {"id": "y", "description": "2", "depends_on": ["x"]}]}"#,
+    r#"{"tasks": [{"id": "x", "description": "1"}, {"id": "x", "description": "2"}, {"description": "3"}]}"#,
+    "first\nsecond\nthird",
+    "agree\nyes",
     "same",
     "same",
     "same\r\n",
@@ -33,23 +37,26 @@ const TEXTS: [&str; 9] = [
     "\u{0}\u{202e}\u{1f600}{\"error\": ",
 ];
 
-/// What comes depends on `seed`, the key and the call's number; when it comes, on `order`.
+/// What comes depends on `seed` and the call; when it comes, on `order`.
 #[derive(Clone, Copy)]
 pub(super) struct Chaos {
     pub(super) seed: u64,
     pub(super) order: u64,
+    /// Whether the number of the call among its agent's plays a part too.
+    pub(super) counts: bool,
 }
 
 impl World for Chaos {
     fn answer(&mut self, spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> Option<Happening> {
-        let mut random = mixed(self.seed, key, entry.nth);
+        let nth = if self.counts { entry.nth } else { 0 };
+        let mut random = mixed(self.seed, key, nth);
         let is_timed = entry.expires.is_some() || spec.limits.time.is_some();
         if is_timed && one_in(&mut random, 12) {
             return None;
         }
         let outcome = outcome(&mut random, spec, &entry.call);
         let usage = usage(&mut random, spec, entry);
-        let took = Duration(1 + mixed(self.order, key, entry.nth).below(2_000_000));
+        let took = Duration(1 + mixed(self.order, key, nth).below(2_000_000));
         // Counted from the asking, so that a crash in between changes nothing about it.
         let after = (entry.asked_at + took).since(run.at());
         Some(Happening { after, outcome, usage })
@@ -63,11 +70,12 @@ fn mixed(seed: u64, key: &Key, nth: u64) -> Random {
 
 fn outcome(random: &mut Random, spec: &Spec, call: &Call) -> Outcome {
     let has_tools = !spec.team.agent(call.agent()).grants.is_empty();
-    let answer = match random.below(10) {
+    let answer = match random.below(11) {
         0 | 1 => return Err(Fault::failed(pick(random, &KINDS), pick(random, &["", "boom"]))),
-        2 => Answer::json(json!({ "vote": "b", "n": [1, 0.1, null] })),
-        3 => Answer::json(json!({ "error": pick(random, &[json!("no"), Value::Null]) })),
-        4 | 5 if has_tools && matches!(call, Call::Agent { .. }) => wants_tools(random),
+        2 => Answer::json(json!({ "vote": "b", "n": [1.0 / random.next() as f64, null] })),
+        3 => Answer::json(Value::Null),
+        4 => Answer::json(json!({ "error": pick(random, &[json!("no"), Value::Null]) })),
+        5 | 6 if has_tools && matches!(call, Call::Agent { .. }) => wants_tools(random),
         _ => Answer::text(pick(random, &TEXTS)),
     };
     Ok(answer.into())
@@ -86,7 +94,7 @@ fn wants_tools(random: &mut Random) -> Answer {
 fn usage(random: &mut Random, spec: &Spec, entry: &Entry) -> Usage {
     let unbounded = Tokens { input: 3000, cached: 0, output: 900 };
     let most = entry.reserved.map_or(unbounded, |aside| aside.tokens);
-    let read = random.below(most.input + 1);
+    let read = random.below(most.input.saturating_add(1));
     let cached = random.below(read + 1);
     let output = match random.below(40) {
         0 => pick(random, &[most.output + 500, u64::MAX / 4, u64::MAX]),
