@@ -102,7 +102,7 @@ impl Known {
     }
 
     /// All that this run started and pays for, also what was later asked anew.
-    pub fn charged(&self) -> impl Iterator<Item = &Entry> + Clone {
+    pub fn charged(&self) -> impl Iterator<Item = &Entry> {
         let replaced = self.replaced.iter().map(|(_, entry)| entry);
         self.calls.values().chain(replaced).filter(|entry| entry.is_charged())
     }

@@ -221,7 +221,8 @@ impl<'a> Scope<'a> {
         calls.any(|(it, entry)| (*it == key || it.is_under(&below)) && entry.is_open())
     }
 
-    /// Lets every branch have its turn, and waits only then.
+    /// Lets every branch have its turn, and waits only then. What becomes known in one branch moves no
+    /// clock that begins in another.
     pub fn all<B, T>(
         &self,
         branches: impl IntoIterator<Item = B>,
@@ -240,8 +241,7 @@ impl<'a> Scope<'a> {
         turns.into_iter().collect()
     }
 
-    /// Follows a branch that begins at `since`, and tells when the last answer it used came in: what
-    /// becomes known beside it moves none of its clocks.
+    /// Follows a branch that begins at `since`, and tells how far it has come.
     fn branch<T>(&self, since: Moment, turn: impl FnOnce() -> Step<T>) -> (Step<T>, Moment) {
         self.notes.reached.set(since);
         let step = turn();

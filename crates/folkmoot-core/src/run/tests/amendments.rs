@@ -1,8 +1,10 @@
 //! Answers that people change, and programs that changed: only what follows is asked anew.
 
+use serde_json::Value;
+
 use super::hand::{Hand, answered, model, panel, says, used};
 use crate::{
-    call::Prompt,
+    call::{Call, Prompt, ToolCall},
     event::{Ending, Event},
     key::Key,
     run::Command,
@@ -91,6 +93,31 @@ fn what_was_paid_for_the_earlier_question_stays_in_the_bill() {
     assert_eq!((usage.calls, usage.total.total_tokens), (9, 99));
     assert_eq!(hand.run.ledger().run.calls, 9);
     assert_eq!(usage.agents.values().map(|it| it.total_tokens).sum::<u64>(), 99);
+}
+
+/// An agent says what a tool is to do.
+#[derive(Debug)]
+struct Order;
+
+impl Program for Order {
+    fn run(&self, cx: &Scope) -> Step<Ending> {
+        let order = cx.ask("order", &"a".into(), Prompt::task())?;
+        let arguments = order.text().map_or(Value::Null, |text| (&**text).into());
+        let request = ToolCall { id: "1".into(), name: "saw".into(), arguments };
+        let work = Call::Tool { agent: "a".into(), request, repeatable: false };
+        Ok(Ending::done("built", vec![cx.call("work", work)?.key]))
+    }
+}
+
+#[test]
+fn a_tool_that_is_used_anew_for_another_order_is_not_lost() {
+    let spec = panel(&["a"], 1, 1000);
+    let mut hand = Hand::follow(&Order, &spec);
+    hand.answer("order", "a table");
+    hand.feed(amended("order", "a chair"));
+    assert_eq!((hand.open(), hand.call("work").attempt), ("work".to_owned(), 2));
+    hand.answer("work", "chair");
+    assert_eq!(hand.reason(), "built");
 }
 
 /// The provider's count of a request does not know what a person put in place of its answer.

@@ -169,11 +169,20 @@ fn calls_side_by_side_use_up_the_time_of_their_agent_together() {
     let mut hand = Hand::follow(&workshop, &spec);
     assert_eq!(hand.wakes_at, Some(ms(50)));
     hand.at(20).answer("1/plan", "A");
-    // 20 + 20 are used, 60 are left for two.
+    // Of 100 the two have used 40, and a third call uses up the rest together with the second.
     assert_eq!(hand.wakes_at, Some(ms(50)));
     hand.at(50).tick();
     assert_eq!(hand.fault("1/work"), "budget exhausted");
     assert_eq!(hand.fault("2/plan"), "budget exhausted");
     assert_eq!(hand.run.ledger().run.time, Duration::from_millis(100));
     assert_eq!(hand.run.stop(), None);
+}
+
+#[test]
+fn time_that_cannot_be_shared_evenly_is_used_up_before_it_is_called_so() {
+    let time = Some(Duration::from_millis(100));
+    let (spec, clocks) = workshop(1000, Limits { time, ..Limits::default() });
+    let workshop = Workshop(3, clocks);
+    let hand = Hand::follow(&workshop, &spec);
+    assert_eq!(hand.wakes_at, Some(Time(33_334)));
 }

@@ -140,11 +140,11 @@ struct Thrifty;
 
 impl Program for Thrifty {
     fn run(&self, cx: &Scope) -> Step<Ending> {
-        let first = cx.ask("first", &"a".into(), Prompt::task())?;
+        let mut latest = cx.ask("first", &"a".into(), Prompt::task())?;
         if cx.calls_left().is_some_and(|left| left >= 2) {
-            cx.ask("more", &"a".into(), Prompt::after(&first))?;
+            latest = cx.ask("more", &"a".into(), Prompt::after(&latest))?;
         }
-        let last = cx.ask("last", &"a".into(), Prompt::task())?;
+        let last = cx.ask("last", &"a".into(), Prompt::after(&latest))?;
         Ok(Ending::done("done", vec![last.key]))
     }
 }
@@ -159,6 +159,8 @@ fn what_a_program_decided_by_the_calls_left_stays_decided() {
         hand.answer(key, "x");
     }
     assert_eq!(hand.reason(), "done");
+    let made_from: Vec<&Key> = hand.call("last").call.sources().collect();
+    assert_eq!(made_from, [&Key::parse("more")]);
 }
 
 struct Task(&'static str, Vec<Arc<str>>);
