@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::{key::Key, money::Money, team::AgentId};
@@ -149,7 +149,7 @@ pub struct Answer {
     /// The text; of a structured answer its compact JSON.
     pub text: Arc<str>,
     /// A structured answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub json: Option<Value>,
     /// What the model thought aloud; kept, shown, never read, quoted or sent to others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,8 +158,13 @@ pub struct Answer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
     /// Fields that only the provider that sent them understands, sent back to it alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub provider: Option<Value>,
+}
+
+/// Reads a value that is there; `null` is one too.
+fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
 }
 
 impl Answer {

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use thiserror::Error;
 
 use crate::{
     call::{Answer, Call, FailureKind, Fault, Outcome, Tokens, Usage},
@@ -29,6 +31,52 @@ impl Record {
     /// The record as JSON text.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("events have no maps with keys other than text")
+    }
+
+    /// Reads what [`Record::to_json`] wrote.
+    ///
+    /// A run that is half understood would be another run, so an event or a field that this version
+    /// does not know is refused, not skipped.
+    pub fn parse(json: &str) -> Result<Record, Unreadable> {
+        let record: Record = serde_json::from_str(json)?;
+        if record.to_json() != json {
+            let (read, known) = (serde_json::from_str(json)?, serde_json::to_value(&record)?);
+            if let Some(field) = unknown_field(&read, &known) {
+                return Err(Unreadable::Field(field));
+            }
+        }
+        Ok(record)
+    }
+}
+
+/// Why a text is no record that this version can take.
+#[derive(Debug, Error)]
+pub enum Unreadable {
+    /// It is damaged, or an event of a kind that is not known.
+    #[error(transparent)]
+    Event(#[from] serde_json::Error),
+    /// It has a field that is not known.
+    #[error("unknown field `{0}`")]
+    Field(String),
+}
+
+/// The path of the first field of `read` that is lost in `known`, what was read of it.
+fn unknown_field(read: &Value, known: &Value) -> Option<String> {
+    match (read, known) {
+        (Value::Object(read), Value::Object(known)) => {
+            let mut fields = read.iter().filter(|(_, value)| !value.is_null());
+            fields.find_map(|(name, value)| match known.get(name) {
+                None => Some(name.clone()),
+                Some(known) => Some(format!("{name}.{}", unknown_field(value, known)?)),
+            })
+        }
+        (Value::Array(read), Value::Array(known)) => {
+            let mut items = (0..).zip(read.iter().zip(known));
+            items.find_map(|(at, (read, known)): (u64, _)| {
+                Some(format!("{at}.{}", unknown_field(read, known)?))
+            })
+        }
+        _ => None,
     }
 }
 
@@ -129,7 +177,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
         usage: Usage,
     },
-    /// The run is over; nothing but an amendment can follow.
+    /// The run is over; what follows changes nothing but the bill, unless it is an amendment.
     Ended {
         /// How.
         #[serde(flatten)]
@@ -212,11 +260,32 @@ pub enum Settled {
 }
 
 impl From<Outcome> for Settled {
+    /// An answer that is nested deeper than could be read back counts as failed.
     fn from(outcome: Outcome) -> Settled {
         match outcome {
-            Ok(answer) => Settled::Answer(answer),
+            Ok(answer) if is_flat(&answer) => Settled::Answer(answer),
+            Ok(_) => Settled::Fault(Fault::failed(FailureKind::Protocol, "nested too deeply")),
             Err(fault) => Settled::Fault(fault),
         }
+    }
+}
+
+/// How deeply a structured answer, or the arguments of a tool, may be nested. What reads a record
+/// gives up at 128, and a record adds some levels of its own.
+const NESTING: u32 = 100;
+
+fn is_flat(answer: &Answer) -> bool {
+    let arguments = answer.tool_calls.iter().map(|call| &call.arguments);
+    let mut values = answer.json.iter().chain(&answer.provider).chain(arguments);
+    values.all(|value| is_within(NESTING, value))
+}
+
+fn is_within(levels: u32, value: &Value) -> bool {
+    match value {
+        Value::Array(_) | Value::Object(_) if levels == 0 => false,
+        Value::Array(items) => items.iter().all(|item| is_within(levels - 1, item)),
+        Value::Object(fields) => fields.values().all(|field| is_within(levels - 1, field)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
 
@@ -283,4 +352,91 @@ pub enum Text {
     Replies(Vec<Key>),
     /// A text that is only a part of an answer.
     Literal(Arc<str>),
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::call::ToolCall;
+
+    fn refusal(json: &str) -> String {
+        Record::parse(json).expect_err("it is no record").to_string()
+    }
+
+    #[test]
+    fn an_unknown_event_is_refused_by_name() {
+        let why = refusal(r#"{"seq":1,"at":0,"event":"promoted","key":"a"}"#);
+        assert!(why.starts_with("unknown variant `promoted`"), "{why}");
+    }
+
+    #[test]
+    fn an_unknown_field_of_a_known_event_is_refused_with_its_path() {
+        let line = r#"{"seq":2,"at":0,"event":"resumed","wall":7,"host":"x"}"#;
+        assert_eq!(refusal(line), "unknown field `host`");
+        let call = r#"{"kind":"agent","agent":"a","parts":["task",{"quote":"k"}]}"#;
+        let line = |call: &str| {
+            format!(r#"{{"seq":2,"at":0,"event":"asked","key":"a","call":{call},"nth":1}}"#)
+        };
+        assert_eq!(Record::parse(&line(call)).expect("it is known").to_json(), line(call));
+        let warmer = call.replace("\"parts\"", "\"temperature\":1,\"parts\"");
+        assert_eq!(refusal(&line(&warmer)), "unknown field `call.temperature`");
+        let longer = call.replace("task", "whole");
+        assert!(refusal(&line(&longer)).starts_with("unknown variant `whole`"));
+    }
+
+    #[test]
+    fn the_order_of_fields_and_blanks_do_not_matter() {
+        let record = Record::parse(r#"{ "event": "ticked", "seq": 2, "at": 9, "key": null }"#);
+        assert_eq!(record.expect("it is a tick").to_json(), r#"{"seq":2,"at":9,"event":"ticked"}"#);
+    }
+
+    #[test]
+    fn a_record_that_breaks_off_is_refused() {
+        let line = r#"{"seq":2,"at":9,"event":"cancel_requested"}"#;
+        for end in 0..line.len() {
+            assert!(Record::parse(&line[..end]).is_err(), "{}", &line[..end]);
+        }
+        assert!(Record::parse(line).is_ok());
+    }
+
+    fn nested(levels: u32) -> Value {
+        (0..levels).fold(Value::Null, |inner, _| json!([inner]))
+    }
+
+    fn kept(answer: Answer) -> bool {
+        let settled = Settled::from(Ok(answer.into()));
+        let is_answer = matches!(settled, Settled::Answer(_));
+        let (key, usage) = (Key::parse("a"), Usage::default());
+        let event = Event::Answered { key, attempt: 1, settled, usage };
+        let record = Record { seq: 1, at: Time::default(), event };
+        assert_eq!(Record::parse(&record.to_json()).expect("it can be read back"), record);
+        is_answer
+    }
+
+    #[test]
+    fn an_answer_that_could_not_be_read_back_counts_as_failed() {
+        let using = |arguments| {
+            let tool_calls = vec![ToolCall { id: "1".into(), name: "t".into(), arguments }];
+            Answer { tool_calls, ..Answer::default() }
+        };
+        let from = |value| Answer { provider: Some(value), ..Answer::default() };
+        for (levels, is_kept) in [(0, true), (100, true), (101, false), (127, false), (500, false)]
+        {
+            assert_eq!(kept(Answer::json(nested(levels))), is_kept, "{levels}");
+            assert_eq!(kept(using(nested(levels))), is_kept, "{levels}");
+            assert_eq!(kept(from(nested(levels))), is_kept, "{levels}");
+        }
+    }
+
+    #[test]
+    fn a_structured_answer_with_the_key_error_counts_as_failed() {
+        let outcome = |value| Outcome::from(Settled::Answer(Answer::json(value).into()));
+        let failed = |text: &str| Err(Fault::failed(FailureKind::Harness, text));
+        assert_eq!(outcome(json!({ "error": "boom" })), failed("boom"));
+        assert_eq!(outcome(json!({ "n": 1, "error": { "code": 5 } })), failed("{\"code\":5}"));
+        assert!(outcome(json!({ "errors": [] })).is_ok());
+        assert!(outcome(json!([{ "error": "boom" }])).is_ok());
+    }
 }

@@ -15,6 +15,8 @@ pub struct Known {
     calls: BTreeMap<Key, Entry>,
     /// The open ones by the record in which they were asked.
     open: BTreeMap<u64, Key>,
+    /// What was asked anew under the same key, after an answer it was made from had changed.
+    replaced: Vec<(Key, Entry)>,
     /// Where an answer was last amended or taken over; nothing asked later can be stale.
     pub(crate) amended: u64,
 }
@@ -32,7 +34,8 @@ pub struct Entry {
     pub inherited: bool,
     /// Whether it was called off.
     pub withdrawn: bool,
-    /// The current attempt, from 1; higher after a crash left an earlier one open.
+    /// The current attempt, from 1; higher after a crash left an earlier one open, or after the key
+    /// was asked anew.
     pub attempt: u32,
     /// Its number among its agent's calls, from 1; 0 if it was refused.
     pub nth: u64,
@@ -50,8 +53,8 @@ pub struct Entry {
     pub reserved: Option<Reservation>,
     /// The parts of the run whose limits it counts against.
     pub scopes: Vec<Key>,
-    /// What it used so far.
-    pub usage: Usage,
+    /// What its attempts used, the current one last; none if it was never started by this run.
+    pub usages: Vec<Usage>,
 }
 
 impl Entry {
@@ -60,9 +63,25 @@ impl Entry {
         self.outcome.is_none()
     }
 
-    /// Whether this run paid for it.
+    /// Whether this run started it and pays for it.
     pub fn is_charged(&self) -> bool {
-        !self.refused && !self.inherited
+        !self.usages.is_empty()
+    }
+
+    /// Whether a crash left an earlier attempt open.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.usages.len() > 1
+    }
+
+    /// What the current attempt used.
+    pub(crate) fn usage(&self) -> Usage {
+        self.usages.last().copied().unwrap_or_default()
+    }
+
+    /// Where the usage of `attempt` stands, if it was one of this call's.
+    fn position(&self, attempt: u32) -> Option<usize> {
+        let later = self.attempt.checked_sub(attempt)? as usize;
+        self.usages.len().checked_sub(later + 1)
     }
 
     /// The fault, if it failed, was refused or withdrawn.
@@ -80,6 +99,12 @@ impl Known {
     /// All calls by key.
     pub fn iter(&self) -> impl Iterator<Item = (&Key, &Entry)> + Clone {
         self.calls.iter()
+    }
+
+    /// All that this run started and pays for, also what was later asked anew.
+    pub fn charged(&self) -> impl Iterator<Item = &Entry> {
+        let replaced = self.replaced.iter().map(|(_, entry)| entry);
+        self.calls.values().chain(replaced).filter(|entry| entry.is_charged())
     }
 
     /// All calls by key, from `key` on.
@@ -132,9 +157,30 @@ impl Known {
         if entry.is_open() {
             self.open.insert(entry.asked, key.clone());
         }
-        if let Some(replaced) = self.calls.insert(key, entry) {
+        if let Some(replaced) = self.calls.insert(key.clone(), entry) {
             self.open.remove(&replaced.asked);
+            self.replaced.push((key, replaced));
         }
+    }
+
+    /// The number that the next attempt under `key` has.
+    pub(crate) fn next_attempt(&self, key: &Key) -> u32 {
+        let earlier = self.calls.get(key);
+        earlier.map_or(1, |it| if it.is_charged() { it.attempt + 1 } else { it.attempt })
+    }
+
+    /// Books what `attempt` of `key` used; gives its call and what had been booked before.
+    pub(crate) fn book(
+        &mut self,
+        key: &Key,
+        attempt: u32,
+        usage: Usage,
+    ) -> Option<(&Entry, Usage)> {
+        let replaced = self.replaced.iter_mut().filter(|(it, _)| it == key);
+        let mut entries = self.calls.get_mut(key).into_iter().chain(replaced.map(|(_, it)| it));
+        let (at, entry) = entries.find_map(|entry| Some((entry.position(attempt)?, entry)))?;
+        let earlier = std::mem::replace(&mut entry.usages[at], usage);
+        Some((entry, earlier))
     }
 
     /// Settles an open call; gives its entry if it was open.
@@ -161,6 +207,7 @@ impl Known {
         for key in self.open.values() {
             if let Some(entry) = self.calls.get_mut(key) {
                 entry.attempt += 1;
+                entry.usages.push(Usage::default());
             }
         }
     }

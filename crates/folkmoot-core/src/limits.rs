@@ -11,9 +11,10 @@ use crate::{
     call::{Fault, Limit, Owner, Tokens, Usage},
     event::Reservation,
     key::Key,
+    known::Entry,
     money::{Money, Price},
     team::AgentId,
-    time::Duration,
+    time::{Duration, Time},
 };
 
 /// Bounds on what may be used; an absent one does not bind, zero lets nothing start.
@@ -58,9 +59,20 @@ pub struct Spent {
     pub cost: Money,
     /// How long the settled calls took together.
     pub time: Duration,
+    /// The sum of the moments, in microseconds, at which the calls under way were asked.
+    began: u64,
     /// Set aside for what is under way.
     reserved: Tokens,
     reserved_cost: Money,
+}
+
+impl Spent {
+    /// When the calls under way will have used up `most` together with the settled ones.
+    pub(crate) fn runs_out(&self, most: Duration) -> Option<Time> {
+        let left = most.0.saturating_sub(self.time.0);
+        let sum = self.began.saturating_add(left);
+        (self.open > 0).then(|| Time(sum.div_ceil(self.open)))
+    }
 }
 
 /// What is used at every level: a fold of the log.
@@ -75,34 +87,33 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    fn levels(&mut self, agent: &AgentId, scopes: &[Key], book: impl Fn(&mut Spent)) {
+    fn levels(&mut self, entry: &Entry, book: impl Fn(&mut Spent)) {
         book(&mut self.run);
-        book(self.agents.entry(agent.clone()).or_default());
-        for scope in scopes {
+        book(self.agents.entry(entry.call.agent().clone()).or_default());
+        for scope in &entry.scopes {
             book(self.scopes.entry(scope.clone()).or_default());
         }
     }
 
-    pub(crate) fn start(&mut self, agent: &AgentId, scopes: &[Key], aside: Option<Reservation>) {
-        let aside = aside.unwrap_or_default();
-        self.levels(agent, scopes, |spent| {
+    /// Books the start of a call.
+    pub(crate) fn start(&mut self, entry: &Entry) {
+        let aside = entry.reserved.unwrap_or_default();
+        self.levels(entry, |spent| {
             spent.calls += 1;
             spent.open += 1;
+            spent.began = spent.began.saturating_add(entry.asked_at.0);
             spent.reserved = spent.reserved + aside.tokens;
             spent.reserved_cost = spent.reserved_cost + aside.cost.unwrap_or_default();
         });
     }
 
-    pub(crate) fn settle(
-        &mut self,
-        agent: &AgentId,
-        scopes: &[Key],
-        aside: Option<Reservation>,
-        took: Duration,
-    ) {
-        let aside = aside.unwrap_or_default();
-        self.levels(agent, scopes, |spent| {
+    /// Books the end of a call.
+    pub(crate) fn settle(&mut self, entry: &Entry) {
+        let aside = entry.reserved.unwrap_or_default();
+        let took = entry.settled_at.since(entry.asked_at);
+        self.levels(entry, |spent| {
             spent.open -= 1;
+            spent.began = spent.began.saturating_sub(entry.asked_at.0);
             spent.reserved = minus(spent.reserved, aside.tokens);
             spent.reserved_cost =
                 Money(spent.reserved_cost.0.saturating_sub(aside.cost.unwrap_or_default().0));
@@ -110,9 +121,9 @@ impl Ledger {
         });
     }
 
-    /// Books usage; `earlier` is what was booked for the same call before.
-    pub(crate) fn bill(&mut self, agent: &AgentId, scopes: &[Key], earlier: Usage, usage: Usage) {
-        self.levels(agent, scopes, |spent| {
+    /// Books usage; `earlier` is what was booked for the same attempt before.
+    pub(crate) fn bill(&mut self, entry: &Entry, earlier: Usage, usage: Usage) {
+        self.levels(entry, |spent| {
             spent.tokens = minus(spent.tokens, earlier.tokens) + usage.tokens;
             let earlier = earlier.cost.unwrap_or_default().0;
             spent.cost =
@@ -153,51 +164,32 @@ pub(crate) struct Level<'a> {
 /// What admission says to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// It may start, with this set aside and this much of its agent's time left.
-    Granted { reserved: Option<Reservation>, time_left: Option<Duration> },
-    /// It may start once something under way is settled.
-    Later,
+    /// It may start, with this set aside.
+    Granted(Option<Reservation>),
+    /// It may start once something under way is settled: this level is full until then.
+    Later(Owner),
     /// It may not start.
     Refused(Fault),
-    /// The program broke a rule of the kernel's: the run ends with this reason.
-    Broken(&'static str),
+    /// Something else was asked under its key: this is not the program that the log tells of.
+    Diverged,
 }
 
 /// Whether a call with this worst case may start, asked at every level it counts against.
 pub(crate) fn admit(levels: &[Level], worst: impl FnOnce() -> WorstCase) -> Admission {
     for level in levels {
-        let over = |limit| Admission::Refused(Fault::OverBudget { limit, of: level.owner });
-        if level.limits.calls.is_some_and(|most| level.spent.calls >= most) {
-            return over(Limit::Calls);
-        }
-        if level.owner != Owner::Run
-            && level.limits.time.is_some_and(|most| level.spent.time >= most)
-        {
-            return over(Limit::Time);
-        }
-        if level.limits.tokens == Some(0) {
-            return over(Limit::Tokens);
-        }
-        if level.limits.cost == Some(Money(0)) {
-            return over(Limit::Cost);
+        if let Some(limit) = level.exhausted() {
+            return Admission::Refused(Fault::OverBudget { limit, of: level.owner });
         }
     }
-    let is_full = |level: &Level| {
-        let of_run = (level.owner == Owner::Run).then_some(CONCURRENCY);
-        let most = level.limits.concurrency.or(of_run);
-        most.is_some_and(|most| level.spent.open >= most)
-    };
-    if levels.iter().any(is_full) {
-        return Admission::Later;
+    if let Some(full) = levels.iter().find(|level| level.is_full()) {
+        return Admission::Later(full.owner);
     }
-    let left = |level: &Level| Some(Duration(level.limits.time?.0 - level.spent.time.0));
-    let time_left = levels.iter().filter(|level| level.owner != Owner::Run).filter_map(left).min();
     let is_metered = |level: &Level| level.limits.tokens.is_some() || level.limits.cost.is_some();
     if !levels.iter().any(is_metered) {
-        return Admission::Granted { reserved: None, time_left };
+        return Admission::Granted(None);
     }
     match reserve(levels, worst()) {
-        Ok(reserved) => Admission::Granted { reserved: Some(reserved), time_left },
+        Ok(reserved) => Admission::Granted(Some(reserved)),
         Err(refusal) => refusal,
     }
 }
@@ -214,7 +206,7 @@ fn reserve(levels: &[Level], worst: WorstCase) -> Result<Reservation, Admission>
                 output = output.min(room.unwrap_or(output));
             } else if committed {
                 // What is under way may use less than it set aside: wait before saying no.
-                return Err(Admission::Later);
+                return Err(Admission::Later(level.owner));
             } else {
                 return Err(Admission::Refused(Fault::OverBudget { limit, of: level.owner }));
             }
@@ -229,8 +221,31 @@ fn reserve(levels: &[Level], worst: WorstCase) -> Result<Reservation, Admission>
 type Room = (Limit, Option<u64>, bool);
 
 impl Level<'_> {
+    /// The limit by which nothing more may start, whatever it is.
+    fn exhausted(&self) -> Option<Limit> {
+        let Limits { calls, tokens, cost, time, concurrency } = *self.limits;
+        if calls.is_some_and(|most| self.spent.calls >= most) || concurrency == Some(0) {
+            Some(Limit::Calls)
+        } else if self.owner != Owner::Run && time.is_some_and(|most| self.spent.time >= most) {
+            Some(Limit::Time)
+        } else if tokens == Some(0) {
+            Some(Limit::Tokens)
+        } else if cost == Some(Money(0)) {
+            Some(Limit::Cost)
+        } else {
+            None
+        }
+    }
+
+    /// Whether as many calls are under way as may be.
+    fn is_full(&self) -> bool {
+        let of_run = (self.owner == Owner::Run).then_some(CONCURRENCY);
+        let most = self.limits.concurrency.or(of_run);
+        most.is_some_and(|most| self.spent.open >= most)
+    }
+
     fn room_for_tokens(&self, input: u64) -> Option<Room> {
-        let taken = self.spent.tokens.total() + self.spent.reserved.total() + input;
+        let taken = (self.spent.tokens + self.spent.reserved).total().saturating_add(input);
         let most = self.limits.tokens?;
         Some((Limit::Tokens, most.checked_sub(taken), self.spent.reserved.total() > 0))
     }
@@ -245,3 +260,6 @@ impl Level<'_> {
         Some((Limit::Cost, room, self.spent.reserved_cost.0 > 0))
     }
 }
+
+#[cfg(test)]
+mod tests;

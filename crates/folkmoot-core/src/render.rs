@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{
     call::{Answer, Call, Part, Prompt, Tokens, ToolCall, Usage},
     key::Key,
-    known::Known,
+    known::{Entry, Known},
     limits::WorstCase,
     spec::Spec,
     team::{self, Agent, Target},
@@ -95,7 +95,7 @@ fn chain<'a>(known: &'a Known, prompt: &'a Prompt) -> Vec<Link<'a>> {
     loop {
         let before = prompt.continues.as_ref().and_then(|key| known.get(key.as_str()));
         let own = before.and_then(|entry| entry.outcome.as_ref()?.as_ref().ok());
-        let own = own.map(|answer| &**answer).filter(|answer| !answer.is_blank());
+        let own = own.map(|answer| &**answer).filter(|answer| is_sent(answer, prompt));
         links.push(Link { own, parts: &prompt.parts });
         match before.map(|entry| &entry.call) {
             Some(Call::Agent { prompt: earlier, .. }) => prompt = earlier,
@@ -106,27 +106,36 @@ fn chain<'a>(known: &'a Known, prompt: &'a Prompt) -> Vec<Link<'a>> {
     links
 }
 
+/// Whether an answer stands in the requests that continue its own: not if it says nothing, nor if it
+/// wants tools that it never got, since no call may stand without its result (rules.md 7.11).
+fn is_sent(answer: &Answer, next: &Prompt) -> bool {
+    let has_results = next.parts.iter().any(|part| matches!(part, Part::Result(_)));
+    !answer.is_blank() && (answer.tool_calls.is_empty() || has_results)
+}
+
 /// Adds parts: tool results as messages of their own, all else as user text, neighbours joined by a
 /// blank line.
 fn add(spec: &Spec, known: &Known, parts: &[Part], messages: &mut Vec<Message>) {
+    let before = messages.pop_if(|last| last.role == Role::User);
+    let mut user = before.map(|message| message.content.to_string());
     for part in parts {
         let text = match part {
-            Part::Task => spec.task.clone(),
+            Part::Task => &*spec.task,
             // Names, notes and errors of others may stand in it.
-            Part::Say(text) => framed(text).into(),
-            Part::Quote(key) => quote(spec, known, key).into(),
+            Part::Say(text) => &framed(text),
+            Part::Quote(key) => &quote(spec, known, key),
             Part::Result(key) => {
+                messages.extend(user.take().map(|text| Message::plain(Role::User, text)));
                 messages.push(tool_result(known, key));
                 continue;
             }
         };
-        match messages.last_mut() {
-            Some(last) if last.role == Role::User => {
-                last.content = format!("{}\n\n{text}", last.content).into();
-            }
-            _ => messages.push(Message::plain(Role::User, text)),
+        match &mut user {
+            Some(user) => user.extend(["\n\n", text]),
+            None => user = Some(text.to_owned()),
         }
     }
+    messages.extend(user.map(|text| Message::plain(Role::User, text)));
 }
 
 /// A reply, delimited and attributed, in a frame that its text can neither close nor imitate.
@@ -184,7 +193,7 @@ pub(crate) fn worst_case(spec: &Spec, known: &Known, call: &Call) -> WorstCase {
         return WorstCase { input: 0, output: Some(0), can_shrink: false, price: None };
     };
     let fixed = |tokens: Tokens| WorstCase {
-        input: tokens.input + tokens.cached,
+        input: tokens.input.saturating_add(tokens.cached),
         output: Some(tokens.output),
         can_shrink: false,
         price: None,
@@ -204,32 +213,38 @@ pub(crate) fn worst_case(spec: &Spec, known: &Known, call: &Call) -> WorstCase {
 
 fn largest_input(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> u64 {
     let base = prompt.continues.as_ref().and_then(|key| known.get(key.as_str()));
-    match base.filter(|base| !base.usage.estimated && base.usage.tokens.input > 0) {
-        Some(base) => {
+    // What a person put in place of an answer was never counted.
+    let base = base.filter(|base| base.asked > known.amended).map(Entry::usage);
+    match base.filter(|usage| !usage.estimated && usage.tokens.input > 0) {
+        Some(usage) => {
             let mut added = Vec::new();
             add(spec, known, &prompt.parts, &mut added);
-            base.usage.tokens.total() + bytes(&added)
+            usage.tokens.total().saturating_add(bytes(&added))
         }
         None => bytes(&messages(spec, known, agent, prompt)),
     }
 }
 
 fn bytes(messages: &[Message]) -> u64 {
+    let of_call = |it: &ToolCall| it.id.len() + it.name.len() + it.arguments.to_string().len();
     let of = |message: &Message| {
-        let calls =
-            message.tool_calls.iter().map(|it| it.name.len() + it.arguments.to_string().len());
-        FRAME + (message.content.len() + calls.sum::<usize>()) as u64
+        let calls = message.tool_calls.iter().map(of_call).sum::<usize>();
+        let answered = message.tool_call_id.as_ref().map_or(0, |id| id.len());
+        let provider = message.provider.as_ref().map_or(0, |it| it.to_string().len());
+        FRAME + (message.content.len() + calls + answered + provider) as u64
     };
     messages.iter().map(of).sum()
 }
 
 /// What a call that was called off is taken to have used: its request was read, and a token is about
-/// four bytes. Scripts and the demo use nothing that they do not report.
-pub(crate) fn estimate(spec: &Spec, known: &Known, call: &Call) -> Usage {
-    let Call::Agent { agent, prompt } = call else { return Usage::default() };
+/// four bytes, but no more than was set aside. Scripts and the demo use nothing that they do not
+/// report.
+pub(crate) fn estimate(spec: &Spec, known: &Known, entry: &Entry) -> Usage {
+    let Call::Agent { agent, prompt } = &entry.call else { return Usage::default() };
     let agent = spec.team.agent(agent);
     let Target::Model(model) = &agent.target else { return Usage::default() };
-    let input = bytes(&messages(spec, known, agent, prompt)).div_ceil(4);
+    let most = entry.reserved.map_or(u64::MAX, |aside| aside.tokens.input);
+    let input = bytes(&messages(spec, known, agent, prompt)).div_ceil(4).min(most);
     let tokens = Tokens { input, ..Tokens::default() };
     Usage { tokens, cost: model.price.map(|price| price.of(tokens)), estimated: true }
 }

@@ -55,10 +55,11 @@ pub fn replay(records: &[Record]) -> Result<Run, Divergence> {
     let mut run = Run::default();
     let mut rest = records;
     while let Some(first) = rest.first() {
-        let outside = rest.iter().take_while(|it| !it.event.is_decision()).count();
+        // What came at different times came in different steps; nothing was decided in between.
+        let is_fed = |it: &&Record| !it.event.is_decision() && it.at == first.at;
+        let outside = rest.iter().take_while(is_fed).count();
         let events = rest[..outside].iter().map(|record| record.event.clone());
-        let at = rest[..outside].last().map_or(first.at, |record| record.at);
-        let decided = run.step(spec.program(), &spec, events, at).records;
+        let decided = run.step(spec.program(), &spec, events, first.at).records;
         let decisions = &decided[outside..];
         let recorded = &rest[outside..];
         let recorded = &recorded[..recorded.iter().take_while(|it| it.event.is_decision()).count()];

@@ -1,9 +1,11 @@
 //! The kernel: one state machine for every program.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod fold;
+
+use std::collections::BTreeMap;
 
 use crate::{
-    call::{Answer, Call, Fault, Outcome, Owner, Usage},
+    call::{Call, Fault, Limit, Owner},
     event::{Ending, Event, Origin, Record, Reservation},
     key::Key,
     known::{Entry, Known},
@@ -12,12 +14,12 @@ use crate::{
     scope::{self, Account, Program, Thought, Want},
     spec::Spec,
     team::AgentId,
-    time::{Duration, Time},
+    time::Time,
 };
 
-/// How often a program may be told no before it is stopped; one that does not take no for an answer
-/// would otherwise never let a step end.
-const REFUSALS: u64 = 10_000;
+/// How often a program is run again in one step; one that does not take no for an answer would
+/// otherwise never let it end.
+const PASSES: u32 = 1000;
 
 /// A run: the fold of its log.
 ///
@@ -51,7 +53,6 @@ pub struct Run {
     /// Why nothing more may start.
     stop: Option<Fault>,
     ending: Option<Ending>,
-    refused: u64,
 }
 
 /// What came of a step.
@@ -73,135 +74,6 @@ pub enum Command {
 }
 
 impl Run {
-    /// Brings a run back from its log.
-    pub fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Run {
-        let mut run = Run::default();
-        records.into_iter().for_each(|record| run.apply(record));
-        run
-    }
-
-    /// Folds one record; decides nothing, cannot fail.
-    pub fn apply(&mut self, record: &Record) {
-        self.seq = record.seq;
-        self.at = self.at.max(record.at);
-        match &record.event {
-            Event::Started { spec, wall, origin } => {
-                self.walls.push((record.at, *wall));
-                self.origin.clone_from(origin);
-                self.deadline = spec.limits.time.map(|time| Time::default() + time);
-            }
-            Event::Inherited { key, call, nth, settled } => {
-                self.number(call, *nth);
-                let entry = self.entry(call, Some(settled.clone().into()));
-                let entry = Entry { nth: *nth, inherited: true, ..entry };
-                self.known.insert(key.clone(), entry);
-                self.known.amended = self.seq;
-            }
-            Event::Resumed { wall } => {
-                self.walls.push((record.at, *wall));
-                self.known.retry_open();
-            }
-            Event::Answered { key, attempt, settled, usage } => {
-                self.bill(key, *usage);
-                let current = self.known.get(key.as_str()).map(|entry| entry.attempt);
-                if current == Some(*attempt) {
-                    self.settle(key, settled.clone().into());
-                }
-            }
-            Event::Amended { key, text } => {
-                self.settle(key, Err(Fault::Unwanted));
-                if let Some(entry) = self.known.get_mut(key) {
-                    entry.outcome = Some(Ok(Answer::text(text.clone()).into()));
-                    entry.settled = record.seq;
-                }
-                self.known.amended = self.seq;
-                // What follows from the new answer is not known yet.
-                self.ending = None;
-            }
-            Event::CancelRequested => self.stopped_by(Fault::Cancelled),
-            Event::Ticked => {
-                self.ticked = record.at;
-                if self.deadline.is_some_and(|deadline| deadline <= record.at) {
-                    self.stopped_by(Fault::Deadline);
-                }
-            }
-            Event::Asked { key, call, nth, reserved, expires, scopes } => {
-                self.number(call, *nth);
-                self.ledger.start(call.agent(), scopes, *reserved);
-                let entry = Entry {
-                    nth: *nth,
-                    expires: *expires,
-                    reserved: *reserved,
-                    scopes: scopes.clone(),
-                    ..self.entry(call, None)
-                };
-                self.known.insert(key.clone(), entry);
-            }
-            Event::Refused { key, call, fault } => {
-                self.refused += 1;
-                if fault.stops_run() {
-                    self.stopped_by(fault.clone());
-                }
-                let entry = Entry { refused: true, ..self.entry(call, Some(Err(fault.clone()))) };
-                self.known.insert(key.clone(), entry);
-            }
-            Event::Withdrawn { key, fault, usage } => {
-                self.bill(key, *usage);
-                self.settle(key, Err(fault.clone()));
-                if let Some(entry) = self.known.get_mut(key) {
-                    entry.withdrawn = true;
-                }
-            }
-            Event::Ended { ending } => self.ending = Some(ending.clone()),
-        }
-    }
-
-    fn entry(&self, call: &Call, outcome: Option<Outcome>) -> Entry {
-        let settled = if outcome.is_some() { self.seq } else { 0 };
-        Entry {
-            call: call.clone(),
-            outcome,
-            refused: false,
-            inherited: false,
-            withdrawn: false,
-            attempt: 1,
-            nth: 0,
-            asked: self.seq,
-            settled,
-            asked_at: self.at,
-            settled_at: self.at,
-            expires: None,
-            reserved: None,
-            scopes: Vec::new(),
-            usage: Usage::default(),
-        }
-    }
-
-    fn settle(&mut self, key: &Key, outcome: Outcome) {
-        if let Some(entry) = self.known.settle(key, outcome, self.seq, self.at) {
-            let took = entry.settled_at.since(entry.asked_at);
-            self.ledger.settle(entry.call.agent(), &entry.scopes, entry.reserved, took);
-        }
-    }
-
-    fn bill(&mut self, key: &Key, usage: Usage) {
-        if let Some(entry) = self.known.get_mut(key) {
-            let earlier = std::mem::replace(&mut entry.usage, usage);
-            self.ledger.bill(entry.call.agent(), &entry.scopes, earlier, usage);
-        }
-    }
-
-    fn number(&mut self, call: &Call, nth: u64) {
-        if matches!(call, Call::Agent { .. }) {
-            let number = self.numbers.entry(call.agent().clone()).or_default();
-            *number = nth.max(*number);
-        }
-    }
-
-    fn stopped_by(&mut self, fault: Fault) {
-        self.stop.get_or_insert(fault);
-    }
-
     /// Takes events in; gives the records to append: the events and what was decided because of them.
     ///
     /// `at` is the time of the events; a time before the last record's is taken to be that one's.
@@ -216,16 +88,11 @@ impl Run {
         for event in events {
             self.record(event, at, &mut records);
         }
-        let mut queue_ends = None;
-        while self.ending.is_none() {
-            let before = records.len();
-            queue_ends = self.decide(program, spec, &mut records);
-            let teaches = |record: &Record| !matches!(record.event, Event::Asked { .. });
-            if !records[before..].iter().any(teaches) {
-                break;
-            }
-        }
-        Stepped { records, wakes_at: self.wakes_at(queue_ends) }
+        let next = match self.ending {
+            Some(_) => None,
+            None => self.reconcile(program, spec, &mut records),
+        };
+        Stepped { records, wakes_at: self.wakes_at(next) }
     }
 
     fn record(&mut self, event: Event, at: Time, records: &mut Vec<Record>) {
@@ -240,8 +107,27 @@ impl Run {
         }
     }
 
-    /// Reconciles what the program wants with what is under way. Gives the time at which the first
-    /// phase ends that has calls waiting for a free slot.
+    /// Decides until nothing more follows from what was decided. Gives the time at which something of
+    /// what is wanted will have to end.
+    fn reconcile(
+        &mut self,
+        program: &dyn Program,
+        spec: &Spec,
+        records: &mut Vec<Record>,
+    ) -> Option<Time> {
+        let teaches = |record: &Record| !matches!(record.event, Event::Asked { .. });
+        for _ in 0..PASSES {
+            let before = records.len();
+            let next = self.decide(program, spec, records);
+            if self.ending.is_some() || !records[before..].iter().any(teaches) {
+                return next;
+            }
+        }
+        self.end(spec, Ending::failed("refused_too_often", Vec::new()), records);
+        None
+    }
+
+    /// One pass: compares what the program wants with what is under way.
     fn decide(
         &mut self,
         program: &dyn Program,
@@ -254,86 +140,144 @@ impl Run {
             return None;
         }
         let Thought { ending, wants, .. } = scope::think(program, spec, &self.known, false);
+        if let Some(ending) = ending {
+            let swallowed =
+                wants.first().map(|want| Ending::failed("swallowed_wait", vec![want.key.clone()]));
+            self.end(spec, swallowed.unwrap_or(ending), records);
+            return None;
+        }
+        if wants.is_empty() {
+            self.end(spec, Ending::failed("waits_for_nothing", Vec::new()), records);
+            return None;
+        }
         let unwanted = self.unwanted(spec, &wants);
         if !unwanted.is_empty() {
             self.record_all(unwanted, records);
             return None;
         }
-        if let Some(ending) = ending {
-            let swallowed =
-                wants.first().map(|want| Ending::failed("swallowed_wait", vec![want.key.clone()]));
-            self.record(Event::Ended { ending: swallowed.unwrap_or(ending) }, self.at, records);
-            return None;
-        }
-        self.admit(spec, wants, records)
+        self.admit(spec, &wants, records);
+        self.next_end(spec, &wants)
     }
 
     /// Withdraws what may not go on: the run was stopped, a clock ran out, or a crash left the
     /// outcome of something unknown that must not be repeated.
     fn due(&self, spec: &Spec) -> Vec<Event> {
-        let fault_of = |entry: &Entry| match &self.stop {
-            // What a budget stopped is paid for and may finish.
-            Some(fault @ (Fault::Cancelled | Fault::Deadline)) => Some(fault.clone()),
-            _ if entry.expires.is_some_and(|it| it <= self.ticked) => Some(Fault::TimedOut),
-            _ if entry.attempt > 1 && !entry.call.is_repeatable() => Some(Fault::Lost),
-            _ => None,
-        };
-        let due = self.known.open().filter_map(|(key, entry)| Some((key, entry, fault_of(entry)?)));
-        due.map(|(key, entry, fault)| self.withdrawal(spec, key, entry, fault)).collect()
+        let halted = self.stop.as_ref().filter(|_| self.is_halted());
+        self.withdraw(spec, |_, entry| {
+            if let Some(fault) = halted {
+                Some(fault.clone())
+            } else if entry.expires.is_some_and(|it| it <= self.ticked) {
+                Some(Fault::TimedOut)
+            } else if entry.is_interrupted() && !entry.call.is_repeatable() {
+                Some(Fault::Lost)
+            } else {
+                None
+            }
+        })
     }
 
+    /// Withdraws what the program does not want as it stands, and what has used up the time of its
+    /// agent or of its part of the run.
     fn unwanted(&self, spec: &Spec, wants: &[Want]) -> Vec<Event> {
         let fits = |want: &&Want| self.known.fitting(&want.key, &want.call).is_some();
-        let wanted: BTreeSet<&Key> = wants.iter().filter(fits).map(|want| &want.key).collect();
-        let open = self.known.open().filter(|(key, _)| !wanted.contains(key));
-        open.map(|(key, entry)| self.withdrawal(spec, key, entry, Fault::Unwanted)).collect()
+        let wanted: BTreeMap<&Key, &Want> =
+            wants.iter().filter(fits).map(|want| (&want.key, want)).collect();
+        let meters = self.meters(spec);
+        self.withdraw(spec, |key, _| {
+            let Some(want) = wanted.get(key) else { return Some(Fault::Unwanted) };
+            let (at, of) = self.runs_out(&meters, want)?;
+            (at <= self.ticked).then_some(Fault::OverBudget { limit: Limit::Time, of })
+        })
     }
 
-    fn withdrawal(&self, spec: &Spec, key: &Key, entry: &Entry, fault: Fault) -> Event {
-        let usage = render::estimate(spec, &self.known, &entry.call);
-        Event::Withdrawn { key: key.clone(), fault, usage }
+    fn withdraw(&self, spec: &Spec, why: impl Fn(&Key, &Entry) -> Option<Fault>) -> Vec<Event> {
+        let due = self.known.open().filter_map(|(key, entry)| {
+            let usage = || render::estimate(spec, &self.known, entry);
+            Some(Event::Withdrawn { key: key.clone(), fault: why(key, entry)?, usage: usage() })
+        });
+        due.collect()
+    }
+
+    /// Ends the run, and everything under way with it.
+    fn end(&mut self, spec: &Spec, ending: Ending, records: &mut Vec<Record>) {
+        self.record_all(self.withdraw(spec, |_, _| Some(Fault::Unwanted)), records);
+        self.record(Event::Ended { ending }, self.at, records);
     }
 
     /// Starts or refuses what is wanted and not under way, in the program's order.
-    fn admit(&mut self, spec: &Spec, wants: Vec<Want>, records: &mut Vec<Record>) -> Option<Time> {
-        let mut queue_ends: Option<Time> = None;
+    fn admit(&mut self, spec: &Spec, wants: &[Want], records: &mut Vec<Record>) {
+        let mut is_queued = false;
         for want in wants {
             if self.known.fitting(&want.key, &want.call).is_some() {
                 continue;
             }
-            let event = match self.judge(spec, &want) {
-                Admission::Later => {
-                    queue_ends = [queue_ends, want.until].into_iter().flatten().min();
+            let Want { key, call, .. } = want.clone();
+            let event = match self.judge(spec, want) {
+                Admission::Later(of) => {
+                    is_queued |= of == Owner::Run;
                     continue;
                 }
-                Admission::Refused(fault) => {
-                    Event::Refused { key: want.key, call: want.call, fault }
+                // What waits for the limits of the run is not overtaken.
+                Admission::Granted(_)
+                | Admission::Refused(Fault::OverBudget { of: Owner::Run, .. })
+                    if is_queued =>
+                {
+                    continue;
                 }
-                Admission::Granted { reserved, time_left } => self.asked(want, reserved, time_left),
-                Admission::Broken(reason) => {
-                    Event::Ended { ending: Ending::failed(reason, vec![want.key]) }
+                Admission::Granted(reserved) => self.asked(want, reserved),
+                Admission::Refused(fault) => Event::Refused { key, call, fault },
+                Admission::Diverged => {
+                    return self.end(spec, Ending::failed("diverged", vec![key]), records);
                 }
             };
             self.record(event, self.at, records);
-            if self.ending.is_some() {
-                break;
-            }
         }
-        queue_ends
+    }
+
+    /// When the first phase ends that has queued calls, or time runs out for what is under way.
+    fn next_end(&self, spec: &Spec, wants: &[Want]) -> Option<Time> {
+        let meters = self.meters(spec);
+        let end = |want: &Want| match self.known.fitting(&want.key, &want.call) {
+            Some(entry) if entry.is_open() => Some(self.runs_out(&meters, want)?.0),
+            Some(_) => None,
+            None => want.until,
+        };
+        wants.iter().filter_map(end).min()
+    }
+
+    /// When the time of each agent runs out, of those with a limit on it and calls under way.
+    fn meters<'a>(&self, spec: &'a Spec) -> BTreeMap<&'a AgentId, Time> {
+        let agents = spec.team.agents.iter().filter_map(|agent| {
+            let most = agent.limits.time?;
+            Some((&agent.id, self.ledger.agents.get(&agent.id)?.runs_out(most)?))
+        });
+        agents.collect()
+    }
+
+    /// When the time of its agent, or of its part of the run, runs out for a call under way.
+    fn runs_out(&self, meters: &BTreeMap<&AgentId, Time>, want: &Want) -> Option<(Time, Owner)> {
+        let own = meters.get(want.call.agent()).map(|at| (*at, Owner::Agent));
+        let scopes = want.scopes.iter().filter_map(|(scope, limits)| {
+            let at = self.ledger.scopes.get(scope)?.runs_out(limits.time?)?;
+            Some((at, Owner::Scope))
+        });
+        scopes.chain(own).min()
     }
 
     /// What is said to a call that is wanted and not under way.
     fn judge(&self, spec: &Spec, want: &Want) -> Admission {
-        if self.known.get(want.key.as_str()).is_some() && !self.may_differ() {
-            return Admission::Broken("diverged");
-        }
-        if self.refused > REFUSALS {
-            return Admission::Broken("refused_too_often");
+        // Only what is older than a change of an answer may be asked otherwise than it was.
+        let differs = |entry: &Entry| entry.is_open() || entry.asked > self.known.amended;
+        if self.known.get(want.key.as_str()).is_some_and(differs) {
+            return Admission::Diverged;
         }
         if let Some(fault) = self.stop.as_ref().or(want.forbidden.as_ref()) {
             return Admission::Refused(fault.clone());
         }
-        if want.until.is_some_and(|until| until <= self.ticked) {
+        if self.deadline.is_some_and(|deadline| deadline <= self.at) {
+            return Admission::Refused(Fault::Deadline);
+        }
+        if want.until.is_some_and(|until| until <= self.at) {
             return Admission::Refused(Fault::TimedOut);
         }
         let agent = spec.team.agent(want.call.agent());
@@ -354,28 +298,18 @@ impl Run {
         }
     }
 
-    fn asked(
-        &self,
-        want: Want,
-        reserved: Option<Reservation>,
-        time_left: Option<Duration>,
-    ) -> Event {
+    fn asked(&self, want: &Want, reserved: Option<Reservation>) -> Event {
         let nth = self.next_number(&want.call);
-        let within = [want.within, time_left].into_iter().flatten().map(|it| self.at + it);
-        let expires = within.chain(want.until).min();
-        let scopes = want.scopes.into_iter().map(|(key, _)| key).collect();
-        let Want { key, call, .. } = want;
+        let within = want.within.map(|within| self.at + within);
+        let expires = within.into_iter().chain(want.until).min();
+        let scopes = want.scopes.iter().map(|(key, _)| key.clone()).collect();
+        let Want { key, call, .. } = want.clone();
         Event::Asked { key, call, nth, reserved, expires, scopes }
     }
 
     /// The number that a call would have among its agent's.
     pub(crate) fn next_number(&self, call: &Call) -> u64 {
         1 + self.numbers.get(call.agent()).copied().unwrap_or_default()
-    }
-
-    /// Whether a program may ask something else under a known key: only where an answer changed.
-    fn may_differ(&self) -> bool {
-        self.known.amended > 0
     }
 
     /// What is to be done about `records`, once they are durable.
@@ -392,10 +326,10 @@ impl Run {
                     let open = self.known.open().filter(|(_, entry)| entry.asked < record.seq);
                     commands.extend(open.map(|(key, _)| Command::Start(key.clone())));
                 }
+                Event::Amended { key, .. } => commands.push(Command::Abort(key.clone())),
                 Event::Started { .. }
                 | Event::Inherited { .. }
                 | Event::Answered { .. }
-                | Event::Amended { .. }
                 | Event::CancelRequested
                 | Event::Ticked
                 | Event::Refused { .. }
@@ -405,12 +339,12 @@ impl Run {
         commands
     }
 
-    fn wakes_at(&self, queue_ends: Option<Time>) -> Option<Time> {
+    fn wakes_at(&self, next: Option<Time>) -> Option<Time> {
         if self.ending.is_some() {
             return None;
         }
         let expiries = self.known.open().filter_map(|(_, entry)| entry.expires);
-        let ends = expiries.chain(queue_ends).chain(self.deadline);
+        let ends = expiries.chain(next).chain(self.deadline);
         ends.filter(|at| *at > self.ticked).min()
     }
 
@@ -442,7 +376,7 @@ impl Run {
     /// The wall clock at `at`, in microseconds since 1970.
     pub fn wall_at(&self, at: Time) -> u64 {
         let base = self.walls.iter().rev().find(|(since, _)| *since <= at).or(self.walls.first());
-        base.map_or(0, |(since, wall)| (wall + at.0).saturating_sub(since.0))
+        base.map_or(0, |(since, wall)| wall.saturating_add(at.0).saturating_sub(since.0))
     }
 
     /// How the run ended, if it has.
@@ -460,3 +394,6 @@ impl Run {
         self.origin.as_ref()
     }
 }
+
+#[cfg(test)]
+mod tests;

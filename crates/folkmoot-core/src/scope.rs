@@ -68,8 +68,15 @@ pub struct Account {
 struct Notes {
     wants: RefCell<Vec<Want>>,
     account: RefCell<Account>,
-    /// When the latest answer that the program has used came in.
-    reached: Cell<Time>,
+    /// Where the latest answer came in that led to where the program is now.
+    reached: Cell<Moment>,
+}
+
+/// A place in the log, and its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Moment {
+    seq: u64,
+    at: Time,
 }
 
 /// A place in a run: what is known there, and where asks from there are put.
@@ -107,7 +114,7 @@ impl<'a> Scope<'a> {
     /// The same place with a clock that begins now, when all that led here is known.
     #[must_use]
     pub fn within(&self, timeout: Option<Duration>) -> Scope<'a> {
-        let ends = timeout.map(|timeout| self.notes.reached.get() + timeout);
+        let ends = timeout.map(|timeout| self.notes.reached.get().at + timeout);
         let until = [self.until, ends].into_iter().flatten().min();
         Scope { until, ..self.clone() }
     }
@@ -144,9 +151,11 @@ impl<'a> Scope<'a> {
         &self.spec.team.agent(agent).name
     }
 
-    /// How many calls the run's limits still allow; none if they do not bind.
+    /// How many calls the run's limits still allowed when all that led here was known; none if they
+    /// do not bind. What is decided by it stays decided, however many calls follow.
     pub fn calls_left(&self) -> Option<u64> {
-        let made = self.known.iter().filter(|(_, entry)| entry.is_charged()).count() as u64;
+        let here = self.notes.reached.get().seq;
+        let made = self.known.charged().filter(|entry| entry.asked <= here).count() as u64;
         self.spec.limits.calls.map(|most| most.saturating_sub(made))
     }
 
@@ -169,7 +178,8 @@ impl<'a> Scope<'a> {
         let key = Key::under(&self.path, name);
         let fitting = self.known.fitting(&key, &call);
         if let Some((outcome, entry)) = fitting.and_then(|it| Some((it.outcome.clone()?, it))) {
-            self.notes.reached.set(self.notes.reached.get().max(entry.settled_at));
+            let settled = Moment { seq: entry.settled, at: entry.settled_at };
+            self.notes.reached.set(self.notes.reached.get().max(settled));
             return Ok(Reply { key, agent: call.agent().clone(), outcome });
         }
         self.notes.wants.borrow_mut().push(Want {
@@ -206,8 +216,36 @@ impl<'a> Scope<'a> {
     pub fn is_under_way(&self, name: &str) -> bool {
         let key = Key::under(&self.path, name);
         let below = format!("{key}/");
-        let mut calls = self.known.range(&key);
+        let calls = self.known.range(&key);
+        let mut calls = calls.take_while(|(it, _)| it.as_str().starts_with(key.as_str()));
         calls.any(|(it, entry)| (*it == key || it.is_under(&below)) && entry.is_open())
+    }
+
+    /// Lets every branch have its turn, and waits only then. What becomes known in one branch moves no
+    /// clock that begins in another.
+    pub fn all<B, T>(
+        &self,
+        branches: impl IntoIterator<Item = B>,
+        mut turn: impl FnMut(B) -> Step<T>,
+    ) -> Step<Vec<T>> {
+        let since = self.notes.reached.get();
+        let mut latest = since;
+        let turns: Vec<Step<T>> = (branches.into_iter())
+            .map(|branch| {
+                let (step, reached) = self.branch(since, || turn(branch));
+                latest = latest.max(reached);
+                step
+            })
+            .collect();
+        self.notes.reached.set(latest);
+        turns.into_iter().collect()
+    }
+
+    /// Follows a branch that begins at `since`, and tells how far it has come.
+    fn branch<T>(&self, since: Moment, turn: impl FnOnce() -> Step<T>) -> (Step<T>, Moment) {
+        self.notes.reached.set(since);
+        let step = turn();
+        (step, self.notes.reached.get())
     }
 
     /// Evaluates each node as soon as all that it comes after is known: no waves. Wishes are put in
@@ -219,7 +257,9 @@ impl<'a> Scope<'a> {
         nodes: &'n [N],
         mut eval: impl FnMut(&'n N, &[&T]) -> Step<T>,
     ) -> BTreeMap<&'n str, T> {
+        let began = self.notes.reached.get();
         let mut done: BTreeMap<&str, T> = BTreeMap::new();
+        let mut reached: BTreeMap<&str, Moment> = BTreeMap::new();
         let mut wants: Vec<Vec<Want>> = nodes.iter().map(|_| Vec::new()).collect();
         let mut rest: Vec<usize> = (0..nodes.len()).collect();
         loop {
@@ -229,8 +269,11 @@ impl<'a> Scope<'a> {
                 let inputs: Option<Vec<&T>> =
                     node.after().iter().map(|id| done.get(&**id)).collect();
                 let Some(inputs) = inputs else { return true };
+                let since = node.after().iter().map(|id| reached[&**id]).fold(began, Moment::max);
                 let noted = self.notes.wants.borrow().len();
-                if let Ok(value) = eval(node, &inputs) {
+                let (value, ended) = self.branch(since, || eval(node, &inputs));
+                reached.insert(node.id(), ended);
+                if let Ok(value) = value {
                     done.insert(node.id(), value);
                 }
                 wants[at] = self.notes.wants.borrow_mut().split_off(noted);
@@ -240,6 +283,7 @@ impl<'a> Scope<'a> {
                 break;
             }
         }
+        self.notes.reached.set(reached.into_values().fold(began, Moment::max));
         self.notes.wants.borrow_mut().extend(wants.into_iter().flatten());
         done
     }
@@ -248,12 +292,6 @@ impl<'a> Scope<'a> {
 /// Waits until every node of a [`Scope::dag`] is done.
 pub fn complete<'n, T, N>(done: BTreeMap<&'n str, T>, nodes: &[N]) -> Step<BTreeMap<&'n str, T>> {
     if done.len() == nodes.len() { Ok(done) } else { Err(Halt(())) }
-}
-
-/// Lets every branch have its turn, and waits only then.
-pub fn all<T>(branches: impl IntoIterator<Item = Step<T>>) -> Step<Vec<T>> {
-    let branches: Vec<Step<T>> = branches.into_iter().collect();
-    branches.into_iter().collect()
 }
 
 /// Something that comes after others.

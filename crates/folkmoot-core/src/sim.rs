@@ -102,7 +102,7 @@ impl Sim {
                 self.due()
             }
             (_, Some(wake)) => {
-                self.now = wake;
+                self.now = self.now.max(wake);
                 vec![Event::Ticked]
             }
             (_, None) => return false,

@@ -115,7 +115,8 @@ fn story(sim: &Sim) -> String {
     story
 }
 
-fn line(record: &Record) -> String {
+/// A record a person can read: its number, its time in milliseconds and what happened.
+pub(crate) fn line(record: &Record) -> String {
     let what = match &record.event {
         Event::Started { .. } => "started".to_owned(),
         Event::Inherited { key, .. } => format!("inherited {key}"),

@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     call::{Prompt, Reply},
     key::Key,
-    scope::{Scope, Step, all},
+    scope::{Scope, Step},
     team::AgentId,
     time::Duration,
     words::Language,
@@ -49,7 +49,7 @@ impl Default for Clocks {
 
 impl Clocks {
     /// A phase or single step that begins now.
-    fn phase<'a>(&self, cx: &Scope<'a>) -> Scope<'a> {
+    pub(crate) fn phase<'a>(&self, cx: &Scope<'a>) -> Scope<'a> {
         cx.within(self.timeout).each_within(self.call_timeout)
     }
 
@@ -65,7 +65,7 @@ fn everyone(
     agents: &[AgentId],
     prompt: impl Fn(&AgentId) -> Prompt,
 ) -> Step<Vec<Reply>> {
-    all(agents.iter().map(|agent| cx.ask(agent.as_str(), agent, prompt(agent))))
+    cx.all(agents, |agent| cx.ask(agent.as_str(), agent, prompt(agent)))
 }
 
 /// What `agent` said among `replies`.

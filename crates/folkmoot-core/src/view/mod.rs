@@ -185,7 +185,7 @@ impl Spending {
             estimated: sum.estimated || usage.estimated,
         });
         Spending {
-            prompt_tokens: sum.tokens.input + sum.tokens.cached,
+            prompt_tokens: sum.tokens.input.saturating_add(sum.tokens.cached),
             completion_tokens: sum.tokens.output,
             total_tokens: sum.tokens.total(),
             cached_tokens: sum.tokens.cached,
@@ -284,16 +284,19 @@ fn errors(spec: &Spec, known: &Known) -> Vec<Failure> {
 
 /// What the calls of a run used; a fork is not charged for what it took over.
 pub fn usage(spec: &Spec, known: &Known) -> UsageReport {
-    let started = known.iter().map(|(_, entry)| entry).filter(|entry| entry.is_charged());
     let of_agents = spec.team.agents.iter().map(|agent| {
-        let own = started.clone().filter(|entry| *entry.call.agent() == agent.id);
-        (agent.name.to_string(), Spending::of(own.map(|entry| entry.usage)))
+        let own = known.charged().filter(|entry| *entry.call.agent() == agent.id);
+        (agent.name.to_string(), spending(own))
     });
     UsageReport {
-        total: Spending::of(started.clone().map(|entry| entry.usage)),
+        total: spending(known.charged()),
         agents: of_agents.filter(|(_, spending)| spending.total_tokens > 0).collect(),
-        calls: started.count() as u64,
+        calls: known.charged().count() as u64,
     }
+}
+
+fn spending<'a>(calls: impl IntoIterator<Item = &'a Entry>) -> Spending {
+    Spending::of(calls.into_iter().flat_map(|entry| &entry.usages).copied())
 }
 
 /// A call as `show` tells it.
@@ -378,7 +381,7 @@ fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
         json: answer.and_then(|answer| answer.json.clone()),
         reasoning: answer.and_then(|answer| Some(answer.reasoning.as_ref()?.to_string())),
         fault: entry.fault().map(fault),
-        usage: Spending::of([entry.usage].into_iter()),
+        usage: spending([entry]),
         asked_at: run.wall_at(entry.asked_at),
         answered_at: (!entry.is_open()).then(|| run.wall_at(entry.settled_at)),
         elapsed_seconds: (!entry.is_open()).then(|| elapsed(entry).as_secs_f64()),
@@ -392,9 +395,9 @@ fn elapsed(entry: &Entry) -> Duration {
 fn state(entry: &Entry) -> &'static str {
     match &entry.outcome {
         None => "open",
-        Some(_) if entry.refused => "refused",
-        Some(_) if entry.withdrawn => "withdrawn",
         Some(Ok(_)) => "answered",
+        Some(Err(_)) if entry.refused => "refused",
+        Some(Err(_)) if entry.withdrawn => "withdrawn",
         Some(Err(_)) => "failed",
     }
 }

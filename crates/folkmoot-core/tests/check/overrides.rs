@@ -63,10 +63,11 @@ fn mistakes_in_flags_name_the_flag() {
         .flag("--program", "roles")
         .tells(&expect![[r#"
             - --ronds error[unknown_key] unknown parameter "--ronds" | help: did you mean "--rounds"?
-            - --max-calls error[bad_value] calls must be a whole number of at least 0; got -3
+            - --program error[unknown_key] unknown parameter "--program" | help: did you mean "program"?
             - --rounds error[bad_value] rounds must be a whole number from 1 to 100; got "zero"
             - --timeout error[bad_value] timeout must be a time up to 365d, such as 30 (seconds), 0.5 or 30m, or none; got "" | help: units are ms, s, m, h and d
-            - --program error[not_supported_yet] program is not supported by this version
+            - --max-calls error[bad_value] calls must be a whole number of at least 0; got -3
+            - --judge error[unknown_agent] debate: unknown agent "c" in judge; agents: a, b
         "#]]);
     Case::new("agents: [{ name: a, demo: true }]\n")
         .flag("--strategy", "debat")

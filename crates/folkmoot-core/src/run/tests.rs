@@ -1,0 +1,14 @@
+//! The kernel's proof: laws that hold in every random run, and by name the rules that a reader of
+//! the pages would look up.
+
+mod amendments;
+mod audit;
+mod budgets;
+mod clocks;
+mod crashes;
+mod hand;
+mod laws;
+mod programs;
+mod stops;
+mod trial;
+mod world;

@@ -1,0 +1,224 @@
+//! What holds in every run, whatever the team and whatever happens.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    panic::RefUnwindSafe,
+    sync::Arc,
+};
+
+use super::{audit::Audit, trial::Trial, world::pick};
+use crate::{
+    call::{Call, Fault},
+    event::{Ending, Record},
+    key::Key,
+    known::Entry,
+    limits::Ledger,
+    render::{self, Message},
+    replay::{Change, fork, replay},
+    run::Run,
+    sim::{Random, Sim},
+    time::Time,
+    view,
+};
+
+const SEEDS: u64 = 5000;
+
+fn for_each_seed(trial: fn(u64) -> Trial, law: impl Fn(Trial) + RefUnwindSafe) {
+    for seed in 0..SEEDS {
+        let kept = std::panic::catch_unwind(|| law(trial(seed)));
+        assert!(kept.is_ok(), "the law is broken by seed {seed}");
+    }
+}
+
+#[test]
+fn every_log_keeps_the_rules_and_folds_to_the_state_after_every_step() {
+    for_each_seed(Trial::disturbed, |trial| {
+        let mut folded = Run::default();
+        let sim = trial.live_and(|sim| {
+            let folded_to = folded.seq() as usize;
+            sim.log[folded_to..].iter().for_each(|record| folded.apply(record));
+            assert!(folded == sim.run, "the fold of the log is another state");
+        });
+        assert!(Audit::default().go_on(&sim.spec, &sim.log).has_ended());
+    });
+}
+
+#[test]
+fn a_replay_decides_the_same_byte_for_byte() {
+    for_each_seed(Trial::disturbed, |trial| {
+        let Sim { log, run, .. } = trial.live();
+        let read = log.iter().map(|record| Record::parse(&record.to_json()));
+        let read: Vec<Record> = read.collect::<Result<_, _>>().expect("a log can be read back");
+        assert!(read == log, "what was written is not what is read");
+        let replayed = replay(&read).unwrap_or_else(|divergence| panic!("{divergence}"));
+        assert!(replayed == run, "the replay comes to another state");
+    });
+}
+
+/// The tool calls of a conversation that have no result directly behind them, and the results that
+/// nobody asked for.
+fn unmatched(messages: &[Message]) -> Vec<Arc<str>> {
+    let mut open: Vec<Arc<str>> = Vec::new();
+    let mut unmatched = Vec::new();
+    for message in messages {
+        let asked = open.iter().position(|id| Some(id) == message.tool_call_id.as_ref());
+        match (&message.tool_call_id, asked) {
+            (Some(_), Some(at)) => drop(open.remove(at)),
+            (Some(id), None) => unmatched.push(id.clone()),
+            (None, _) => unmatched.append(&mut open),
+        }
+        open.extend(message.tool_calls.iter().map(|call| call.id.clone()));
+    }
+    unmatched.append(&mut open);
+    unmatched
+}
+
+#[test]
+fn every_request_extends_the_one_it_continues_and_has_no_loose_ends() {
+    for_each_seed(Trial::quiet, |trial| {
+        let known = trial.live().run.known().clone();
+        let sent = |key: &Key| {
+            let Call::Agent { agent, prompt } = &known.get(key.as_str())?.call else { return None };
+            let agent = trial.spec.team.agent(agent);
+            Some((render::messages(&trial.spec, &known, agent, prompt), &prompt.continues))
+        };
+        for (key, _) in known.iter() {
+            let Some((messages, continued)) = sent(key) else { continue };
+            assert_eq!(unmatched(&messages), [], "{key}");
+            let Some((before, _)) = continued.as_ref().and_then(sent) else { continue };
+            let (last, before) = before.split_last().expect("a request is never empty");
+            assert_eq!(messages[..before.len()], *before, "{key}");
+            assert!(messages[before.len()].content.starts_with(&*last.content), "{key}");
+        }
+    });
+}
+
+/// Where a run has come to, whoever drove it there.
+type End = (Option<Ending>, Option<Fault>, Ledger, BTreeMap<Key, Entry>);
+
+fn end(sim: &Sim) -> End {
+    let Sim { run, .. } = sim;
+    let calls = run.known().iter().map(|(key, entry)| {
+        let usages = vec![entry.usage()];
+        (key.clone(), Entry { attempt: 0, asked: 0, settled: 0, usages, ..entry.clone() })
+    });
+    (run.ending().cloned(), run.stop().cloned(), run.ledger().clone(), calls.collect())
+}
+
+#[test]
+fn a_run_cut_after_any_record_ends_like_a_whole_one() {
+    for_each_seed(Trial::quiet, |trial| {
+        let whole = trial.live();
+        let whole_end = end(&whole);
+        let (mut run, mut audit) = (Run::default(), Audit::default());
+        for (at, record) in whole.log.iter().enumerate() {
+            run.apply(record);
+            audit = audit.go_on(&whole.spec, &whole.log[at..=at]);
+            let resumed = trial.resume(run.clone(), &whole.log[..=at]);
+            let audit = audit.clone().go_on(&resumed.spec, &resumed.log[at + 1..]);
+            assert!(audit.has_ended());
+            // A tool is not used twice, so what it would have given back is lost.
+            if run.known().open().all(|(_, entry)| entry.call.is_repeatable()) {
+                assert!(end(&resumed) == whole_end, "cut after record {}", record.seq);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_fork_in_which_nothing_changed_asks_nothing_that_it_took_over() {
+    for_each_seed(Trial::quiet, |trial| {
+        let Sim { log, run, .. } = trial.live();
+        let events = fork(
+            "origin",
+            &log,
+            &Change {
+                at: 1 + trial.world.seed % run.seq(),
+                spec: trial.spec.clone(),
+                answers: Vec::new(),
+            },
+            0,
+        );
+        let taken: BTreeSet<Key> = events.iter().filter_map(|it| it.key().cloned()).collect();
+        let stepped =
+            Run::default().step(trial.spec.program(), &trial.spec, events, Time::default());
+        let decided = stepped.records.iter().filter(|record| record.event.is_decision());
+        let decided = decided.filter_map(|record| record.event.key());
+        assert!(decided.into_iter().all(|key| !taken.contains(key)));
+    });
+}
+
+#[test]
+fn no_order_of_answers_changes_the_result() {
+    let timeless = |sim: &Sim| {
+        let (ending, stop, _, mut calls) = end(sim);
+        for entry in calls.values_mut() {
+            (entry.asked_at, entry.settled_at, entry.nth) = (Time::default(), Time::default(), 0);
+        }
+        (ending, stop, calls)
+    };
+    for_each_seed(Trial::timeless, |trial| {
+        let one = timeless(&trial.live());
+        assert!(timeless(&trial.reordered().live()) == one);
+    });
+}
+
+/// Damage is found by the hashes of a store; but whoever reads on all the same gets no panic.
+#[test]
+fn no_damage_to_a_log_makes_its_fold_or_its_result_panic() {
+    for_each_seed(Trial::disturbed, |trial| {
+        let (log, mut random) = (trial.live().log, Random::new(trial.world.order));
+        let damaged: Vec<Record> = log.iter().map(|_| pick(&mut random, &log)).collect();
+        let outcome = view::outcome("damaged", &trial.spec, &Run::fold(&damaged), false);
+        assert_eq!(outcome.prompt, "TASK");
+    });
+}
+
+/// Everything that the laws must have been tried on; a law that holds where nothing happens is none.
+const LIVED_THROUGH: [&str; 31] = [
+    "asked",
+    "answered",
+    "amended",
+    "resumed",
+    "cancel_requested",
+    "ticked",
+    "refused over_budget calls run",
+    "refused over_budget tokens run",
+    "refused over_budget cost run",
+    "refused over_budget calls agent",
+    "refused over_budget tokens agent",
+    "refused over_budget cost agent",
+    "refused over_budget time agent",
+    "refused deadline",
+    "refused cancelled",
+    "refused timed_out",
+    "refused failed",
+    "withdrawn cancelled",
+    "withdrawn deadline",
+    "withdrawn timed_out",
+    "withdrawn over_budget time agent",
+    "withdrawn lost",
+    "withdrawn unwanted",
+    "ended answered",
+    "ended judged",
+    "ended majority",
+    "ended converged",
+    "ended reported",
+    "ended all_failed",
+    "ended judge_failed",
+    "ended last_round_failed",
+];
+
+#[test]
+fn the_random_runs_live_through_everything() {
+    let mut seen = BTreeSet::new();
+    for seed in 0..SEEDS / 2 {
+        for record in Trial::disturbed(seed).live().log {
+            let event = serde_json::to_value(&record.event).expect("events are JSON");
+            let words = ["event", "fault", "limit", "of", "reason"].map(|it| event[it].as_str());
+            seen.insert(words.into_iter().flatten().collect::<Vec<_>>().join(" "));
+        }
+    }
+    let missed: Vec<&str> = LIVED_THROUGH.into_iter().filter(|it| !seen.contains(*it)).collect();
+    assert_eq!(missed, [""; 0]);
+}

@@ -1,0 +1,248 @@
+//! A random team, and what happens to it beside the answers of its world.
+
+use std::sync::Arc;
+
+use super::world::{Chaos, one_in, pick};
+use crate::{
+    call::{Answer, Fault, Tokens, Usage},
+    event::{Event, Record, Settled},
+    key::Key,
+    limits::Limits,
+    money::{Money, Price},
+    programs::{
+        Adaptive, Broadcast, Clocks, Consensus, Convergence, Debate, Relay, Sequential, Supervise,
+    },
+    run::Run,
+    sim::{Random, Sim},
+    spec::{Collaboration, Spec},
+    team::{Agent, AgentId, Model, Target},
+    testing::{agent, ids, spec},
+    time::Duration,
+};
+
+type Strategy = fn(&mut Random, &[AgentId], Clocks) -> Collaboration;
+
+/// How a team can be told to work; a further strategy is a further line.
+const STRATEGIES: [Strategy; 7] =
+    [broadcast, sequential, debate, consensus, relay, supervise, adaptive];
+
+fn broadcast(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaboration {
+    Collaboration::Broadcast(Broadcast { agents: agents.to_vec(), rounds: rounds(random), clocks })
+}
+
+fn sequential(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaboration {
+    Collaboration::Sequential(Sequential { order: order(random, agents), clocks })
+}
+
+fn debate(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaboration {
+    Collaboration::Debate(debaters(random, agents, clocks))
+}
+
+fn debaters(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Debate {
+    let (judge, rounds) = (pick(random, agents), rounds(random));
+    Debate { agents: agents[..2].to_vec(), rounds, judge, clocks }
+}
+
+fn consensus(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaboration {
+    let (agents, judge, self_votes) = (agents.to_vec(), pick(random, agents), one_in(random, 2));
+    Collaboration::Consensus(Consensus { agents, judge, self_votes, clocks })
+}
+
+fn relay(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaboration {
+    let (order, rounds) = (order(random, agents), rounds(random));
+    let convergence = pick(random, &[Convergence::Exact, Convergence::Normalized]);
+    Collaboration::Relay(Relay { order, rounds, convergence, clocks })
+}
+
+fn supervise(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaboration {
+    Collaboration::Supervisor(supervisor(random, agents, clocks))
+}
+
+fn supervisor(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Supervise {
+    let (supervisor, workers) = (agents[0].clone(), agents[1..].to_vec());
+    let (replan, strict) = (one_in(random, 2), one_in(random, 6));
+    Supervise { supervisor, workers, replan, strict, max_tasks: 1 + rounds(random), clocks }
+}
+
+fn adaptive(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaboration {
+    Collaboration::Adaptive(if one_in(random, 2) {
+        Adaptive::Supervise(supervisor(random, agents, clocks))
+    } else {
+        Adaptive::Debate(debaters(random, agents, clocks))
+    })
+}
+
+fn rounds(random: &mut Random) -> u32 {
+    1 + random.below(3) as u32
+}
+
+fn order(random: &mut Random, agents: &[AgentId]) -> Vec<AgentId> {
+    (0..=random.below(4)).map(|_| pick(random, agents)).collect()
+}
+
+fn perhaps<T>(random: &mut Random, n: u64, value: impl FnOnce(&mut Random) -> T) -> Option<T> {
+    one_in(random, n).then(|| value(random))
+}
+
+/// Clocks that meet the answers of the world, which take up to two seconds.
+fn clocks(random: &mut Random) -> Clocks {
+    let clock = |random: &mut Random| Duration::from_millis(1 + random.below(4000));
+    Clocks { timeout: perhaps(random, 3, clock), call_timeout: perhaps(random, 6, clock) }
+}
+
+/// Each kind of limit once in `rare` cases, zero among them.
+fn limits(random: &mut Random, rare: u64) -> Limits {
+    let money = |it: &mut Random| Money(pick(it, &[0, 1, 3_000, 9_000, 40_000]) * 1_000_000);
+    Limits {
+        calls: perhaps(random, rare, |it| it.below(10)),
+        tokens: perhaps(random, rare, |it| pick(it, &[0, 1, 1000, 3000, 9000, 20_000])),
+        cost: perhaps(random, rare, money),
+        time: perhaps(random, rare, |it| Duration::from_millis(pick(it, &[0, 1, 900, 3000, 6000]))),
+        concurrency: perhaps(random, rare, |it| pick(it, &[0, 1, 1, 2, 2])),
+    }
+}
+
+fn member(random: &mut Random, name: &str) -> Agent {
+    let model = Model {
+        provider: "p".into(),
+        model: "m".into(),
+        max_output_tokens: perhaps(random, 2, |it| 1 + it.below(900)),
+        price: perhaps(random, 2, |_| Price { input: 1.0, output: 4.0, cached_input: Some(0.1) }),
+    };
+    let target = if one_in(random, 4) { Target::Demo } else { Target::Model(model) };
+    let grants = perhaps(random, 4, |_| vec!["file".into()]).unwrap_or_default();
+    let max_steps = 1 + random.below(3) as u32;
+    Agent { limits: limits(random, 24), grants, max_steps, target, ..agent(name, &[]) }
+}
+
+fn team(random: &mut Random, clocks: Clocks) -> Spec {
+    let names = &["a", "b", "c"][..2 + random.below(2) as usize];
+    let agents = names.iter().map(|name| member(random, name)).collect();
+    let strategy = pick(random, &STRATEGIES);
+    Spec { limits: limits(random, 8), ..spec(agents, strategy(random, &ids(names), clocks)) }
+}
+
+/// A random team in a hostile world.
+pub(super) struct Trial {
+    pub(super) spec: Arc<Spec>,
+    pub(super) world: Chaos,
+    /// After how many answers someone cancels.
+    cancelled_after: Option<usize>,
+    /// Whether answers come late, twice or for nothing, people amend, the clock strikes at any time
+    /// and the process dies.
+    is_disturbed: bool,
+}
+
+impl Trial {
+    /// Nothing but its world, and perhaps a cancel, happens to it.
+    pub(super) fn quiet(seed: u64) -> Trial {
+        let mut random = Random::new(seed);
+        let clocks = clocks(&mut random);
+        let spec = Arc::new(team(&mut random, clocks));
+        let world = Chaos { seed: random.next(), order: random.next(), counts: true };
+        let cancelled_after = perhaps(&mut random, 6, |it| it.below(6) as usize);
+        Trial { spec, world, cancelled_after, is_disturbed: false }
+    }
+
+    /// Everything happens to it.
+    pub(super) fn disturbed(seed: u64) -> Trial {
+        Trial { is_disturbed: true, ..Trial::quiet(seed) }
+    }
+
+    /// Nothing about it depends on when something happens.
+    pub(super) fn timeless(seed: u64) -> Trial {
+        let mut random = Random::new(seed);
+        let mut spec = team(&mut random, Clocks { timeout: None, call_timeout: None });
+        let slots = |of: Limits| Limits { concurrency: of.concurrency, ..Limits::default() };
+        spec.limits = slots(spec.limits);
+        spec.team.agents.iter_mut().for_each(|agent| agent.limits = slots(agent.limits));
+        let world = Chaos { seed: random.next(), order: random.next(), counts: false };
+        Trial { spec: spec.into(), world, cancelled_after: None, is_disturbed: false }
+    }
+
+    /// The same with the answers coming in another order.
+    pub(super) fn reordered(self) -> Trial {
+        let order = !self.world.order;
+        Trial { world: Chaos { order, ..self.world }, ..self }
+    }
+
+    /// Lives it from its start to its end.
+    pub(super) fn live(&self) -> Sim {
+        self.live_and(|_| ())
+    }
+
+    /// Lives it, and looks at it after every step.
+    pub(super) fn live_and(&self, look: impl FnMut(&Sim)) -> Sim {
+        let mut world = self.world;
+        self.finish(Sim::start(self.spec.clone(), self.world.order, 0, &mut world), look)
+    }
+
+    /// Goes on from a log that breaks off, as another process.
+    pub(super) fn resume(&self, run: Run, log: &[Record]) -> Sim {
+        let mut sim = Sim::resume(self.spec.clone(), run, log.to_vec(), self.world.order);
+        sim.feed(Event::Resumed { wall: 0 }, &mut self.world.clone());
+        self.finish(sim, |_| ())
+    }
+
+    fn finish(&self, mut sim: Sim, mut look: impl FnMut(&Sim)) -> Sim {
+        let mut world = self.world;
+        let mut random = Random::new(self.world.seed);
+        let mut amendments = if self.is_disturbed { random.below(3) } else { 0 };
+        loop {
+            look(&sim);
+            assert!(sim.log.len() < 1000, "it does not end");
+            if sim.run.ending().is_some() {
+                if amendments == 0 {
+                    return sim;
+                }
+                amendments -= 1;
+                sim.feed(amendment(&mut random, &sim.log), &mut world);
+            } else if self.is_cancelled_now(&sim) {
+                sim.feed(Event::CancelRequested, &mut world);
+            } else if self.is_disturbed && one_in(&mut random, 3) {
+                sim.feed(disturbance(&mut random, &sim.log), &mut world);
+            } else {
+                assert!(sim.advance(&mut world), "nothing more can happen, but it has not ended");
+            }
+        }
+    }
+
+    fn is_cancelled_now(&self, sim: &Sim) -> bool {
+        let is_answer = |record: &&Record| matches!(record.event, Event::Answered { .. });
+        self.cancelled_after.is_some_and(|after| {
+            sim.run.stop() != Some(&Fault::Cancelled)
+                && sim.log.iter().filter(is_answer).count() == after
+        })
+    }
+}
+
+/// Something that comes at a bad time.
+fn disturbance(random: &mut Random, log: &[Record]) -> Event {
+    if one_in(random, 12) {
+        return amendment(random, log);
+    }
+    match &pick(random, log).event {
+        answered @ Event::Answered { .. } => answered.clone(),
+        Event::Withdrawn { key, .. } | Event::Refused { key, .. } => late(key, 1),
+        Event::Asked { key, .. } => late(key, pick(random, &[0, 2, 3])),
+        Event::Started { .. } if one_in(random, 2) => late(&Key::parse("nobody/asked"), 1),
+        Event::Started { .. } | Event::CancelRequested => Event::Resumed { wall: 0 },
+        Event::Ticked
+        | Event::Resumed { .. }
+        | Event::Inherited { .. }
+        | Event::Amended { .. }
+        | Event::Ended { .. } => Event::Ticked,
+    }
+}
+
+fn late(key: &Key, attempt: u32) -> Event {
+    let usage = Usage { tokens: Tokens { input: 7, cached: 0, output: 5 }, ..Usage::default() };
+    let settled = Settled::Answer(Answer::text("late").into());
+    Event::Answered { key: key.clone(), attempt, settled, usage }
+}
+
+fn amendment(random: &mut Random, log: &[Record]) -> Event {
+    let known = log.iter().filter_map(|record| record.event.key().cloned());
+    let key = pick(random, &known.chain([Key::parse("nobody/asked")]).collect::<Vec<_>>());
+    Event::Amended { key, text: pick(random, &["", "better", "vote:c"]).into() }
+}
