@@ -107,9 +107,12 @@ impl Known {
         self.calls.values().chain(replaced).filter(|entry| entry.is_charged())
     }
 
-    /// All calls by key, from `key` on.
-    pub(crate) fn range<'a>(&'a self, key: &Key) -> impl Iterator<Item = (&'a Key, &'a Entry)> {
-        self.calls.range(key.clone()..)
+    /// The calls of the turn `key`: the one of that name, and those below it.
+    pub(crate) fn turn(&self, key: &Key) -> Vec<&Entry> {
+        let below = Key::parse(&format!("{key}/"));
+        let nested = self.calls.range(below.clone()..);
+        let nested = nested.take_while(|(it, _)| it.is_under(below.as_str()));
+        self.calls.get(key).into_iter().chain(nested.map(|(_, entry)| entry)).collect()
     }
 
     /// All calls in the order of asking.

@@ -126,6 +126,14 @@ impl<'a> Scope<'a> {
         Scope { call_within, ..self.clone() }
     }
 
+    /// The same place for what a turn does after its first call: the clock of that call goes on.
+    pub(crate) fn going_on(&self, first: &Key) -> Scope<'a> {
+        let began = self.known.get(first.as_str()).map(|entry| entry.asked_at);
+        let ends = began.zip(self.call_within).map(|(began, within)| began + within);
+        let until = [self.until, ends].into_iter().flatten().min();
+        Scope { until, call_within: None, ..self.clone() }
+    }
+
     /// The same place with limits of its own.
     #[must_use]
     pub fn limited(&self, limits: Limits) -> Scope<'a> {
@@ -206,19 +214,17 @@ impl<'a> Scope<'a> {
         self.tell(|account| account.rounds.push(record()));
     }
 
-    /// How long an answered call took.
-    pub fn took(&self, key: &Key) -> Duration {
-        let entry = self.known.get(key.as_str());
-        entry.map_or(Duration::default(), |it| it.settled_at.since(it.asked_at))
+    /// How long the turn `name` took, from its first request to its last answer.
+    pub fn took(&self, name: &str) -> Duration {
+        let calls = self.known.turn(&Key::under(&self.path, name));
+        let began = calls.iter().map(|entry| entry.asked_at).min();
+        let ended = calls.iter().map(|entry| entry.settled_at).max();
+        ended.unwrap_or_default().since(began.unwrap_or_default())
     }
 
-    /// Whether anything was asked under `name` that is not answered yet.
+    /// Whether the turn `name` has a call that is not answered yet.
     pub fn is_under_way(&self, name: &str) -> bool {
-        let key = Key::under(&self.path, name);
-        let below = format!("{key}/");
-        let calls = self.known.range(&key);
-        let mut calls = calls.take_while(|(it, _)| it.as_str().starts_with(key.as_str()));
-        calls.any(|(it, entry)| (*it == key || it.is_under(&below)) && entry.is_open())
+        self.known.turn(&Key::under(&self.path, name)).iter().any(|entry| entry.is_open())
     }
 
     /// Lets every branch have its turn, and waits only then. What becomes known in one branch moves no

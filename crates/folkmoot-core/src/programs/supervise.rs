@@ -430,7 +430,7 @@ fn record_task(cx: &Scope, place: &Scope, task: &Task, work: Option<&Work>) -> V
     if let Some(error) = work.and_then(|work| work.error.clone()) {
         record["error"] = error.into();
     }
-    let took = reply.map(|reply| cx.took(&reply.key).as_millis_f64());
+    let took = reply.map(|_| place.took(&task.id).as_millis_f64());
     record["duration_ms"] = took.unwrap_or_default().into();
     record["depends_on"] = json!(task.depends_on);
     record["routed_by"] = task.routed_by.to_string().into();

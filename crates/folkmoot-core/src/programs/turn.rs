@@ -18,6 +18,7 @@ pub(crate) fn take(cx: &Scope, name: &str, agent: &Agent, prompt: Prompt) -> Ste
     } else {
         turn.call("model-1", request(agent, prompt))?
     };
+    let turn = turn.going_on(&reply.key);
     let mut tools = 0;
     for step in 2..=agent.max_steps.max(1) {
         let calls = tool_calls(&reply);
@@ -72,6 +73,7 @@ mod tests {
         spec::{Collaboration, Spec},
         team::{Says, Script, ScriptRule, ScriptedReply, Target},
         testing::{agent, check, ids, spec},
+        time::Duration,
     };
 
     fn wants(tools: &[&str]) -> ScriptedReply {
@@ -198,5 +200,26 @@ mod tests {
               {"round":1,"kind":"broadcast","responses":{"a":{"error":"budget exhausted"}}}
         "#]],
         );
+    }
+
+    #[test]
+    fn the_clock_of_a_call_is_the_whole_turn_s() {
+        let slow = |reply| ScriptedReply { delay: Duration::from_millis(400), ..reply };
+        let mut spec = turn(vec![slow(wants(&["file.read"])), slow(text("late"))], Vec::new());
+        let Collaboration::Broadcast(broadcast) = &mut spec.collaboration else { unreachable!() };
+        broadcast.clocks.call_timeout = Some(Duration::from_millis(700));
+        check(spec, expect![[r#"
+              1     0 started
+              2     0 asked round-1/a/model-1 [task]
+              3   400 answered round-1/a/model-1: let me see
+              4   400 asked round-1/a/tool-1 tool
+              5   400 answered round-1/a/tool-1: {"path":"a.txt"}
+              6   400 asked round-1/a/model-2 [after round-1/a/model-1 · result round-1/a/tool-1]
+              7   700 ticked
+              8   700 withdrawn round-1/a/model-2: timeout
+              9   700 ended all_failed
+            = failed all_failed: None
+              {"round":1,"kind":"broadcast","responses":{"a":{"error":"timeout"}}}
+        "#]]);
     }
 }
