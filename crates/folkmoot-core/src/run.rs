@@ -5,8 +5,8 @@ mod fold;
 use std::collections::BTreeMap;
 
 use crate::{
-    call::{Call, Fault, Limit, Owner},
-    event::{Ending, Event, Origin, Record, Reservation},
+    call::{Call, Fault, Limit, Owner, Usage},
+    event::{Ending, Event, Origin, Record, Reservation, Settled},
     key::Key,
     known::{Entry, Known},
     limits::{self, Admission, Ledger, Level},
@@ -305,6 +305,23 @@ impl Run {
         let scopes = want.scopes.iter().map(|(key, _)| key.clone()).collect();
         let Want { key, call, .. } = want.clone();
         Event::Asked { key, call, nth, reserved, expires, scopes }
+    }
+
+    /// The bills for what an interruption cut off, to be fed behind [`Event::Resumed`]: nobody will say
+    /// what those attempts used.
+    pub fn cut_off(&self, spec: &Spec) -> Vec<Event> {
+        let open = self.known.open();
+        let open = open.map(|(key, entry)| (key.clone(), entry.attempt, self.estimate(spec, key)));
+        let lost = || Settled::Fault(Fault::Lost);
+        open.filter(|(.., usage)| !usage.is_nothing())
+            .map(|(key, attempt, usage)| Event::Answered { key, attempt, settled: lost(), usage })
+            .collect()
+    }
+
+    /// What a call is taken to have used if nobody says.
+    pub fn estimate(&self, spec: &Spec, key: &Key) -> Usage {
+        let entry = self.known.get(key.as_str());
+        entry.map(|entry| render::estimate(spec, &self.known, entry)).unwrap_or_default()
     }
 
     /// The number that a call would have among its agent's.

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use folkmoot_core::{
-    call::{Call, FailureKind, Fault, Usage},
+    call::{Call, FailureKind, Fault},
     event::{Event, Record},
     key::Key,
     render,
@@ -300,7 +300,8 @@ impl Driver {
         let (key, _) = self.under_way.iter().find(|(_, job)| job.id() == error.id())?;
         let attempt = self.run.known().get(key.as_str())?.attempt;
         let outcome = Err(Fault::failed(FailureKind::Other, "the back-end panicked"));
-        Some((key.clone(), attempt, Response { outcome, usage: Usage::default() }))
+        let usage = self.run.estimate(&self.spec, key);
+        Some((key.clone(), attempt, Response { outcome, usage }))
     }
 }
 

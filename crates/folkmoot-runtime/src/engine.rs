@@ -257,7 +257,8 @@ impl Engine {
         let claim = self.claim(id).await?;
         match self.load(id).await {
             Ok(Loaded { spec, run, .. }) if run.ending().is_none() => {
-                let resumed = vec![Event::Resumed { wall: wall() }];
+                let bills = run.cut_off(&spec);
+                let resumed = [Event::Resumed { wall: wall() }].into_iter().chain(bills).collect();
                 Driver::new(id.clone(), spec, run, self.world.clone(), claim, resumed).await
             }
             refused => {

@@ -10,13 +10,13 @@ use std::{
 
 use async_trait::async_trait;
 use folkmoot_core::{
-    call::{Answer, ToolCall, Usage},
+    call::{Answer, Tokens, ToolCall, Usage},
     event::Event,
     key::Key,
     limits::Limits,
     programs::{Broadcast, Clocks, Debate},
     spec::{Collaboration, Spec},
-    team::{Agent, AgentId, Says, Script, ScriptedReply, Target, Team},
+    team::{Agent, AgentId, Model, Says, Script, ScriptedReply, Target, Team},
     time::Duration,
     view::{self, Status},
 };
@@ -209,6 +209,50 @@ async fn an_interrupted_run_goes_on_and_no_answered_call_is_asked_again() {
     assert_eq!(driven.run.known().get("round-1/b").expect("it was asked").attempt, 2);
     let refused = engine.resume(&driven.id).await.map(|_| ());
     assert!(matches!(refused, Err(EngineError::Ended(_))), "{refused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_interruption_cut_off_is_estimated_and_counts() {
+    /// A model that never answers the first request, and says what the second used.
+    #[derive(Default)]
+    struct Slow(AtomicUsize);
+
+    #[async_trait]
+    impl Backend for Slow {
+        async fn perform(&self, _: Request, _: OnDelta<'_>) -> Response {
+            if self.0.fetch_add(1, Ordering::Relaxed) == 0 {
+                std::future::pending::<()>().await;
+            }
+            let tokens = Tokens { input: 100, output: 10, ..Tokens::default() };
+            let usage = Usage { tokens, ..Usage::default() };
+            Response { outcome: Ok(Answer::text("done").into()), usage }
+        }
+    }
+
+    let engine = Engine::new(
+        Arc::new(MemoryStore::new()),
+        Arc::new(Slow::default()),
+        Arc::new(NoTools),
+        "test",
+    );
+    let model =
+        Model { provider: "p".into(), model: "m".into(), max_output_tokens: None, price: None };
+    let agent = Agent { target: Target::Model(model), ..agent("a", Vec::new()) };
+    let driver = engine.start(spec(vec![agent], broadcast(90_000))).await;
+    let driver = driver.expect("a new run can be started");
+    let id = driver.id().clone();
+    let interrupt = CancellationToken::new();
+    let driven = tokio::spawn(driver.drive(Arc::new(Unobserved), interrupt.clone()));
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    interrupt.cancel();
+    driven.await.expect("no panic").expect("the store works");
+
+    let driver = engine.resume(&id).await.expect("it can be resumed");
+    let driven = driver.drive(Arc::new(Unobserved), CancellationToken::new()).await;
+    let usage = outcome(&driven.expect("the store works")).meta.usage;
+    assert!(usage.total.estimated, "what the first attempt used is not known");
+    assert!(usage.total.prompt_tokens > 100, "{}", usage.total.prompt_tokens);
+    assert_eq!((usage.total.completion_tokens, usage.calls), (10, 1));
 }
 
 #[tokio::test(start_paused = true)]
