@@ -208,7 +208,9 @@ mod tests {
         let mut spec = turn(vec![slow(wants(&["file.read"])), slow(text("late"))], Vec::new());
         let Collaboration::Broadcast(broadcast) = &mut spec.collaboration else { unreachable!() };
         broadcast.clocks.call_timeout = Some(Duration::from_millis(700));
-        check(spec, expect![[r#"
+        check(
+            spec,
+            expect![[r#"
               1     0 started
               2     0 asked round-1/a/model-1 [task]
               3   400 answered round-1/a/model-1: let me see
@@ -220,6 +222,7 @@ mod tests {
               9   700 ended all_failed
             = failed all_failed: None
               {"round":1,"kind":"broadcast","responses":{"a":{"error":"timeout"}}}
-        "#]]);
+        "#]],
+        );
     }
 }
