@@ -4,7 +4,7 @@ use super::hand::{Hand, answered, model, panel, says, used};
 use crate::{
     call::{Tokens, Usage},
     money::Price,
-    replay::{Change, fork},
+    replay::{self, Change},
     spec::Spec,
     team::Target,
     time::Duration,
@@ -119,12 +119,9 @@ fn an_inherited_answer_is_not_charged() {
     spec.limits.calls = Some(2);
     let mut origin = Hand::start(&spec);
     origin.answer("round-1/a", "A");
-    let events = fork(
-        "origin",
-        &origin.log,
-        &Change { at: origin.run.seq(), spec: spec.clone().into(), answers: Vec::new() },
-        0,
-    );
+    let (at, answers) = (origin.run.seq(), Vec::new());
+    let change = Change { at, spec: spec.clone().into(), answers };
+    let events = replay::fork("origin", &origin.log, &change, 0);
     let mut fork = Hand::idle(spec.program(), &spec);
     fork.feed_all(events);
     assert_eq!(fork.open(), "round-1/b");

@@ -129,16 +129,9 @@ fn a_run_cut_after_any_record_ends_like_a_whole_one() {
 fn a_fork_in_which_nothing_changed_asks_nothing_that_it_took_over() {
     for_each_seed(Trial::quiet, |trial| {
         let Sim { log, run, .. } = trial.live();
-        let events = fork(
-            "origin",
-            &log,
-            &Change {
-                at: 1 + trial.world.seed % run.seq(),
-                spec: trial.spec.clone(),
-                answers: Vec::new(),
-            },
-            0,
-        );
+        let at = 1 + trial.world.seed % run.seq();
+        let change = Change { at, spec: trial.spec.clone(), answers: Vec::new() };
+        let events = fork("origin", &log, &change, 0);
         let taken: BTreeSet<Key> = events.iter().filter_map(|it| it.key().cloned()).collect();
         let stepped =
             Run::default().step(trial.spec.program(), &trial.spec, events, Time::default());

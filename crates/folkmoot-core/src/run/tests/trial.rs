@@ -73,11 +73,11 @@ fn adaptive(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collabor
 }
 
 fn rounds(random: &mut Random) -> u32 {
-    1 + random.below(3) as u32
+    pick(random, &[1, 1, 2, 3])
 }
 
 fn order(random: &mut Random, agents: &[AgentId]) -> Vec<AgentId> {
-    (0..=random.below(4)).map(|_| pick(random, agents)).collect()
+    (0..=random.below(3)).map(|_| pick(random, agents)).collect()
 }
 
 fn perhaps<T>(random: &mut Random, n: u64, value: impl FnOnce(&mut Random) -> T) -> Option<T> {
