@@ -252,7 +252,8 @@ impl Level<'_> {
 
     fn room_for_money(&self, worst: &WorstCase) -> Option<Room> {
         let most = self.limits.cost?;
-        let price = worst.price.unwrap_or(Price { input: 0.0, output: 0.0, cached_input: None });
+        // Under a limit of money nothing is asked whose price is not known.
+        let Some(price) = worst.price else { return Some((Limit::Cost, None, false)) };
         let input = price.of(Tokens { input: worst.input, ..Tokens::default() });
         let taken = self.spent.cost + self.spent.reserved_cost + input;
         let left = most.0.checked_sub(taken.0);

@@ -55,6 +55,9 @@ pub struct Price {
 }
 
 impl Price {
+    /// The price of what costs nothing, such as a script.
+    pub(crate) const FREE: Price = Price { input: 0.0, output: 0.0, cached_input: None };
+
     /// What `tokens` cost.
     pub fn of(&self, tokens: Tokens) -> Money {
         let at = |count: u64, price: Money| Money(count.saturating_mul(price.0));

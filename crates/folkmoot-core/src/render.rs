@@ -13,6 +13,7 @@ use crate::{
     key::Key,
     known::{Entry, Known},
     limits::WorstCase,
+    money::Price,
     spec::Spec,
     team::{self, Agent, Target},
     words::Language,
@@ -190,13 +191,18 @@ const FRAME: u64 = 16;
 /// has reported is known to the token; so the bound holds without knowing the tokenizer.
 pub(crate) fn worst_case(spec: &Spec, known: &Known, call: &Call) -> WorstCase {
     let Call::Agent { agent, prompt } = call else {
-        return WorstCase { input: 0, output: Some(0), can_shrink: false, price: None };
+        return WorstCase {
+            input: 0,
+            output: Some(0),
+            can_shrink: false,
+            price: Some(Price::FREE),
+        };
     };
     let fixed = |tokens: Tokens| WorstCase {
         input: tokens.input.saturating_add(tokens.cached),
         output: Some(tokens.output),
         can_shrink: false,
-        price: None,
+        price: Some(Price::FREE),
     };
     let agent = spec.team.agent(agent);
     match &agent.target {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use folkmoot_core::{
-    event::{Event, Record},
+    event::{Event, Record, Unreadable},
     key::Key,
     replay::{self, Divergence},
     run::Run,
@@ -106,7 +106,7 @@ pub enum EngineError {
         /// The record.
         seq: u64,
         /// Why not.
-        source: serde_json::Error,
+        source: Unreadable,
     },
     /// A log does not begin with a start.
     #[error("run {0}: its log does not begin with a start")]
@@ -371,7 +371,7 @@ impl Engine {
             let Some(last) = rows.last() else { return Ok(records) };
             at = last.seq;
             for row in rows {
-                let record = serde_json::from_str(&row.body);
+                let record = Record::parse(&row.body);
                 records.push(record.map_err(|source| EngineError::Unreadable {
                     run: id.clone(),
                     seq: row.seq,
