@@ -24,6 +24,7 @@ use crate::{
 
 /// Flags of every command.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
 pub(crate) struct Global {
     /// The file in which runs are kept [default: in the user's state directory]
     #[arg(long, global = true, env = "FOLKMOOT_DB", hide_env_values = true, value_name = "FILE")]
@@ -61,7 +62,8 @@ impl App {
     /// The application of one command.
     pub(crate) fn new(global: Global) -> App {
         let config = Config::load();
-        let secrets = config.as_ref().map(Config::secrets).unwrap_or_default();
+        // The usual variables hold keys even if the config cannot be read.
+        let secrets = config.as_ref().map_or_else(|_| Config::default().secrets(), Config::secrets);
         let (out, err) = (Sink::stdout(secrets.clone()), Sink::stderr(secrets.clone()));
         App { global, config, secrets, out, err }
     }

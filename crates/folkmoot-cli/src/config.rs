@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use etcetera::{AppStrategy, AppStrategyArgs, choose_app_strategy};
 use folkmoot_agents::{ProviderConfig, Providers};
-use folkmoot_core::{file::models::Catalog, money::Price};
+use folkmoot_core::{diagnostic::Position, file::models::Catalog, money::Price};
 use serde::Deserialize;
 
 use crate::{exit::Refusal, terminal::secrets::Secrets};
@@ -35,7 +35,7 @@ pub(crate) struct Config {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "an alias stands for a target, or for a list of targets")]
 enum Alias {
     One(String),
     Chain(Vec<String>),
@@ -70,13 +70,18 @@ impl Config {
     }
 
     fn read(file: &Path) -> Result<Config, Refusal> {
-        let bad = |why: &str| {
-            Refusal::new("bad_config", format!("{}: {}", file.display(), why.trim_end()))
+        let bad = |place: &str, why: &str| {
+            Refusal::new("bad_config", format!("{}{place}: {why}", file.display()))
         };
         match std::fs::read_to_string(file) {
-            Ok(text) => toml::from_str(&text).map_err(|error| bad(&error.to_string())),
+            // The line itself is not shown, as it may hold a key.
+            Ok(text) => toml::from_str(&text).map_err(|error: toml::de::Error| {
+                let at = error.span().map_or(0, |span| span.start);
+                let Position { line, column } = Position::of(&text, at);
+                bad(&format!(":{line}:{column}"), error.message())
+            }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Config::default()),
-            Err(error) => Err(bad(&error.to_string())),
+            Err(error) => Err(bad("", &error.to_string())),
         }
     }
 

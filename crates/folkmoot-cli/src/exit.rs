@@ -5,7 +5,7 @@ use std::{fmt, process::ExitCode};
 use anyhow::Error;
 use folkmoot_core::view::Status;
 use folkmoot_runtime::{engine::EngineError, store::StoreError};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     app::App,
@@ -77,11 +77,7 @@ pub(crate) fn report(error: &Error, app: &App) -> Exit {
     let (code, help, exit) = kind(error);
     let message = told(error);
     if app.wants_json() {
-        let mut object = json!({ "code": code, "message": message });
-        if let Some(help) = help {
-            object["help"] = help.into();
-        }
-        app.print_json(&json!({ "error": object, "errors": [object] }));
+        app.print_json(&as_json(code, &message, help.as_deref()));
     } else {
         let screen = app.screen();
         app.tell(&format!("{}: {}", screen.paint(Tone::Bad, "error"), screen.text(&message)));
@@ -101,18 +97,37 @@ fn told(error: &Error) -> String {
 
 /// Tells that the command line cannot be read; what was asked for, help or the version, is no error.
 pub(crate) fn misused(error: &clap::Error) -> ExitCode {
-    let wants_json = std::env::args_os().any(|arg| arg == "--json");
-    if error.use_stderr() && wants_json {
-        let message = error.render().to_string();
-        let message = message.trim_start_matches("error: ").trim_end();
-        let object = json!({ "code": "usage", "message": message });
+    let arguments: Vec<String> =
+        std::env::args_os().map(|it| it.to_string_lossy().into()).collect();
+    if error.use_stderr() && is_told_to_programs(&arguments) {
+        let text = error.render().to_string();
+        let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+        let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+        let answer = as_json("usage", &message, Some("`folkmoot help` tells what there is"));
         let sink = Sink::stdout(Secrets::default());
-        sink.put(&json::line(&json!({ "error": object, "errors": [object] })));
+        sink.put(&json::line(&answer));
         return if sink.close().is_ok() { Exit::USAGE.into() } else { Exit::FAILED.into() };
     }
     // Nobody is left to tell if this cannot be printed.
     let _ = error.print();
     Exit(u8::try_from(error.exit_code()).unwrap_or(Exit::USAGE.0)).into()
+}
+
+/// Whether arguments that could not be read ask for JSON.
+fn is_told_to_programs(arguments: &[String]) -> bool {
+    const FORMATS: [&str; 2] = ["json", "stream-json"];
+    let is_format = |it: &str| FORMATS.contains(&it);
+    arguments.iter().any(|it| it == "--json" || it.strip_prefix("--output=").is_some_and(is_format))
+        || arguments.windows(2).any(|it| it[0] == "--output" && is_format(&it[1]))
+}
+
+/// A refusal as programs read it.
+fn as_json(code: &str, message: &str, help: Option<&str>) -> Value {
+    let mut object = json!({ "code": code, "message": message });
+    if let Some(help) = help {
+        object["help"] = help.into();
+    }
+    json!({ "error": object, "errors": [object] })
 }
 
 fn kind(error: &Error) -> (&'static str, Option<String>, Exit) {
@@ -124,7 +139,9 @@ fn kind(error: &Error) -> (&'static str, Option<String>, Exit) {
             ("unknown_run", Some("`folkmoot runs` lists them".into()), Exit::USAGE)
         }
         Some(EngineError::Ambiguous { .. }) => ("ambiguous_run", None, Exit::USAGE),
-        Some(EngineError::NotTakenOver { .. }) => ("not_taken_over", None, Exit::USAGE),
+        Some(EngineError::NotTakenOver { .. }) => {
+            ("not_taken_over", Some("`folkmoot show RUN` lists the calls".into()), Exit::USAGE)
+        }
         Some(EngineError::NoSuchCall { .. }) => {
             ("unknown_call", Some("`folkmoot show RUN` lists the calls".into()), Exit::USAGE)
         }

@@ -37,15 +37,18 @@ fn main() -> ExitCode {
     };
     let app = App::new(global);
     let exit = run(command, &app).unwrap_or_else(|error| exit::report(&error, &app));
-    // A reader that went away is no failure; anything else that kept output from arriving is.
-    let exit = if app.close().is_ok() { exit } else { exit.or_failed() };
     exit.into()
 }
 
 fn run(command: Command, app: &App) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let exit = runtime.block_on(command.run(app));
+    // Output is waited for in here, where Ctrl-C is still listened to.
+    let exit = runtime.block_on(async {
+        let exit = command.run(app).await.unwrap_or_else(|error| exit::report(&error, app));
+        // A reader that went away is no failure; anything else that kept output from arriving is.
+        if app.close().is_ok() { exit } else { exit.or_failed() }
+    });
     // What still runs by now was abandoned; its clean-up must not hold up the end.
     runtime.shutdown_timeout(Duration::from_secs(2));
-    exit
+    Ok(exit)
 }

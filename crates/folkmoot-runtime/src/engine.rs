@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use folkmoot_core::{
@@ -16,6 +16,7 @@ use folkmoot_core::{
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use tokio::time::timeout;
 
 use crate::{
     backend::Backend,
@@ -33,7 +34,10 @@ pub struct RunId(Arc<str>);
 const RUNS: &str = "run/";
 
 /// How many records are read at a time.
-const PAGE: usize = 1_000;
+const PAGE: u64 = 1_000;
+
+/// How long a driver is waited for before it is looked after.
+const ANSWER: Duration = Duration::from_millis(500);
 
 /// How many runs are named when a shortened id fits several.
 const NAMED: usize = 5;
@@ -270,7 +274,7 @@ impl Engine {
 
     /// Makes a run that goes on from another with something changed; only what differs is asked.
     pub async fn fork(&self, id: &RunId, change: Change) -> Result<Driver, EngineError> {
-        let origin = self.load(id).await?;
+        let origin = self.load_until(id, change.at.unwrap_or(u64::MAX)).await?;
         let change = replay::Change {
             at: change.at.unwrap_or_else(|| origin.run.seq()),
             spec: change.spec.unwrap_or(origin.spec),
@@ -296,13 +300,19 @@ impl Engine {
 
     /// Cancels a run, whoever drives it; gives false if it had ended already.
     pub async fn cancel(&self, id: &RunId) -> Result<bool, EngineError> {
-        match self.claim(id).await {
-            Ok(claim) => self.cancel_abandoned(id, claim).await,
-            Err(EngineError::Owned { .. }) => {
-                self.ask_driver_to(id, &Wish::Cancel).await?;
-                Ok(true)
+        let post = RunId::random();
+        loop {
+            match self.claim(id).await {
+                Ok(claim) => return self.cancel_abandoned(id, claim).await,
+                Err(EngineError::Owned { .. }) => {
+                    // The driver may leave without taking it, and then the claim can be had.
+                    let taken = self.ask_driver_to(id, post.as_str(), &Wish::Cancel);
+                    if let Ok(taken) = timeout(ANSWER, taken).await {
+                        return taken.map(|()| true);
+                    }
+                }
+                Err(error) => return Err(error),
             }
-            Err(error) => Err(error),
         }
     }
 
@@ -326,12 +336,13 @@ impl Engine {
         Ok(true)
     }
 
-    /// Leaves a wish for the process that drives the run, and waits until it has taken it.
-    async fn ask_driver_to(&self, id: &RunId, wish: &Wish) -> Result<(), EngineError> {
-        let (stream, name) = (id.stream(), RunId::random());
+    /// Leaves a wish for the process that drives the run, and waits until it has taken it. However
+    /// often it is left under the same name, it is taken once.
+    async fn ask_driver_to(&self, id: &RunId, name: &str, wish: &Wish) -> Result<(), EngineError> {
+        let stream = id.stream();
         let body = serde_json::to_string(wish).expect("a wish is plain data");
         let mut watch = self.store().watch(&stream).await?;
-        while self.store().post(&stream, name.as_str(), &body).await?.outcome.is_none() {
+        while self.store().post(&stream, name, &body).await?.outcome.is_none() {
             watch.changed().await;
         }
         Ok(())
@@ -347,10 +358,15 @@ impl Engine {
 
     /// Loads a run: its whole log, checked against its hashes, and the fold of it.
     pub async fn load(&self, id: &RunId) -> Result<Loaded, EngineError> {
+        self.load_until(id, u64::MAX).await
+    }
+
+    /// Loads a run as it stood at number `last`, its start at least; damage behind that does no harm.
+    pub async fn load_until(&self, id: &RunId, last: u64) -> Result<Loaded, EngineError> {
         let entry = self.store().entry(&id.stream()).await?;
         let entry = entry.filter(|entry| entry.head.seq > 0);
         let entry = entry.ok_or_else(|| EngineError::NoSuchRun(id.to_string()))?;
-        let records = self.records(id, 0).await?;
+        let records = self.records_until(id, 0, last.max(1)).await?;
         let spec = replay::spec_of(&records).ok_or_else(|| EngineError::NoStart(id.clone()))?;
         for record in &records {
             let agent = record.event.agent().filter(|agent| !spec.team.has(agent));
@@ -364,11 +380,21 @@ impl Engine {
 
     /// The records of a run after number `after`.
     pub async fn records(&self, id: &RunId, after: u64) -> Result<Vec<Record>, EngineError> {
+        self.records_until(id, after, u64::MAX).await
+    }
+
+    async fn records_until(
+        &self,
+        id: &RunId,
+        after: u64,
+        until: u64,
+    ) -> Result<Vec<Record>, EngineError> {
         let mut records = Vec::new();
         let mut at = after;
-        loop {
-            let rows = self.store().read(&id.stream(), at, PAGE).await?;
-            let Some(last) = rows.last() else { return Ok(records) };
+        while at < until {
+            let most = (until - at).min(PAGE);
+            let rows = self.store().read(&id.stream(), at, most as usize).await?;
+            let Some(last) = rows.last() else { break };
             at = last.seq;
             for row in rows {
                 let record = Record::parse(&row.body);
@@ -379,6 +405,7 @@ impl Engine {
                 })?);
             }
         }
+        Ok(records)
     }
 
     /// The run meant by `given`: its id, an unmistakable beginning of it, or `last`.

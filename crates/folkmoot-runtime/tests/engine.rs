@@ -22,7 +22,7 @@ use folkmoot_core::{
 };
 use folkmoot_runtime::{
     backend::{Backend, OnDelta, Request, Response},
-    driver::{Driven, Unobserved},
+    driver::{Driven, Driver, Unobserved},
     engine::{Change, Engine, EngineError},
     store::MemoryStore,
     tools::{NoTools, ToolRequest, Toolbox},
@@ -285,6 +285,31 @@ async fn a_cancel_from_elsewhere_ends_the_run_with_everything_withdrawn() {
     assert_eq!(driven.run.known().open_count(), 0);
     assert_eq!(backend.dropped.load(Ordering::Relaxed), 2);
     assert!(!elsewhere.cancel(&id).await.expect("the store works"), "it has ended already");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_outlives_a_driver_that_leaves_without_taking_it() {
+    let (store, backend) = (Arc::new(MemoryStore::new()), Arc::new(Scripted::default()));
+    let (engine, elsewhere) = (engine(&store, &backend), engine(&store, &backend));
+    let agents = vec![agent("a", vec![after_ms(60_000, "late")])];
+    let leave = async |driver: Driver| {
+        let interrupt = CancellationToken::new();
+        interrupt.cancel();
+        let driven = driver.drive(Arc::new(Unobserved), interrupt).await.expect("the store works");
+        assert_eq!(outcome(&driven).status, Status::Interrupted);
+        driven.id
+    };
+    let id = leave(engine.start(spec(agents, broadcast(90_000))).await.expect("it starts")).await;
+
+    let driver = engine.resume(&id).await.expect("nobody drives it");
+    let run = id.clone();
+    let cancelling = tokio::spawn(async move { elsewhere.cancel(&run).await });
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    leave(driver).await;
+    let cancelled = tokio::time::timeout(std::time::Duration::from_secs(2), cancelling).await;
+    assert!(cancelled.expect("in time").expect("no panic").expect("the store works"));
+    let loaded = engine.load(&id).await.expect("the store works");
+    assert_eq!(view::status(&loaded.run, loaded.is_alive()).0, Status::Cancelled);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{
     drive::{drive_quietly, tell},
     targets,
+    team::from_stdin_if_asked,
 };
 use crate::{
     app::{App, Output},
@@ -20,7 +21,7 @@ pub(crate) struct Broadcast {
     /// Agents of --team, or provider/model, or aliases, separated by commas
     #[arg(value_name = "TARGETS")]
     targets: String,
-    /// The task
+    /// The task; `-` reads it from standard input
     prompt: String,
     /// The team file whose agents are meant
     #[arg(long, value_name = "FILE")]
@@ -34,7 +35,8 @@ impl Broadcast {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
         let targets: Vec<String> =
             self.targets.split(',').map(|target| target.trim().to_owned()).collect();
-        let team = targets::check(app, &targets, self.team, &self.prompt, self.timeout)?;
+        let prompt = from_stdin_if_asked(self.prompt)?;
+        let team = targets::check(app, &targets, self.team, &prompt, self.timeout)?;
         let spec = match team.spec(app) {
             Ok(spec) => spec,
             Err(exit) => return Ok(exit),

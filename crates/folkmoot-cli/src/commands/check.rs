@@ -76,9 +76,14 @@ pub(super) fn label(target: &Target) -> Option<String> {
 
 fn in_words(bounds: &Bounds) -> String {
     let calls = match (bounds.calls.min, bounds.calls.max) {
-        (1, 1) => "1 call".to_owned(),
+        (1, 1) => return "sound: a run takes 1 call".to_owned(),
         (least, most) if least == most => format!("{most} calls"),
         (least, most) => format!("{least} to {most} calls"),
     };
-    format!("sound: a run takes {calls}, of which {} one after the other", bounds.critical_path)
+    let order = match bounds.critical_path {
+        1 => "all at once".to_owned(),
+        all if all == bounds.calls.max => "one after the other".to_owned(),
+        row => format!("at most {row} in a row"),
+    };
+    format!("sound: a run takes {calls}, {order}")
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{
     drive::{drive_quietly, tell},
     targets,
+    team::from_stdin_if_asked,
 };
 use crate::{
     app::{App, Output},
@@ -19,7 +20,7 @@ use crate::{
 pub(crate) struct Dispatch {
     /// An agent of --team, or provider/model, or an alias
     target: String,
-    /// The task
+    /// The task; `-` reads it from standard input
     prompt: String,
     /// The team file whose agent is meant
     #[arg(long, value_name = "FILE")]
@@ -32,7 +33,8 @@ pub(crate) struct Dispatch {
 impl Dispatch {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
         let targets = [self.target.clone()];
-        let team = targets::check(app, &targets, self.team, &self.prompt, self.timeout)?;
+        let prompt = from_stdin_if_asked(self.prompt)?;
+        let team = targets::check(app, &targets, self.team, &prompt, self.timeout)?;
         let spec = match team.spec(app) {
             Ok(spec) => spec,
             Err(exit) => return Ok(exit),

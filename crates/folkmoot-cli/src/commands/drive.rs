@@ -49,10 +49,12 @@ pub(crate) async fn drive_quietly(driver: Driver, app: &App) -> Result<Outcome> 
     };
     let streamed = stream.clone().map(|stream| stream as Arc<dyn Observer>);
     let observers = [progress.clone() as Arc<dyn Observer>].into_iter().chain(streamed).collect();
-    let interrupt = interrupted_by_signals(progress.clone());
-    let driven = driver.drive(Arc::new(Several(observers)), interrupt).await;
+    let interrupt = interrupted_by_signals(progress.clone())?;
+    let end = driver.drive(Arc::new(Several(observers)), interrupt.clone()).await;
+    // From here on there is nothing to suspend: Ctrl-C ends the process.
+    interrupt.cancel();
     progress.finish();
-    let outcome = outcome(&driven?);
+    let outcome = outcome(&end?);
     if let Some(stream) = stream {
         stream.finish(&outcome)?;
     }
@@ -64,38 +66,53 @@ fn outcome(driven: &Driven) -> Outcome {
 }
 
 /// A token that Ctrl-C, or a wish of the system to end the process, cancels: the run is left so that
-/// it can be resumed. A second one ends the process at once.
-fn interrupted_by_signals(progress: Arc<Progress>) -> CancellationToken {
+/// it can be resumed. Once it is cancelled, the next one ends the process at once.
+fn interrupted_by_signals(progress: Arc<Progress>) -> Result<CancellationToken> {
+    // One set of listeners from the start: between two of them a signal would be lost.
+    let mut signals = Signals::listen()?;
     let interrupt = CancellationToken::new();
     let token = interrupt.clone();
     tokio::spawn(async move {
-        asked_to_stop().await;
-        progress.note("suspending; press Ctrl-C again to quit at once");
-        token.cancel();
-        asked_to_stop().await;
-        std::process::exit(130);
+        loop {
+            signals.next().await;
+            if token.is_cancelled() {
+                std::process::exit(130);
+            }
+            progress.note("suspending; press Ctrl-C again to quit at once");
+            token.cancel();
+        }
     });
-    interrupt
+    Ok(interrupt)
 }
 
 #[cfg(unix)]
-async fn asked_to_stop() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return ctrl_c().await };
-    tokio::select! {
-        () = ctrl_c() => {}
-        _ = terminate.recv() => {}
+struct Signals(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
+
+#[cfg(unix)]
+impl Signals {
+    fn listen() -> std::io::Result<Signals> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Signals(signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.0.recv() => {}
+            _ = self.1.recv() => {}
+        }
     }
 }
 
-#[cfg(not(unix))]
-async fn asked_to_stop() {
-    ctrl_c().await;
-}
+#[cfg(windows)]
+struct Signals(tokio::signal::windows::CtrlC);
 
-/// Waits for Ctrl-C; where it cannot be noticed, for ever.
-async fn ctrl_c() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
+#[cfg(windows)]
+impl Signals {
+    fn listen() -> std::io::Result<Signals> {
+        tokio::signal::windows::ctrl_c().map(Signals)
+    }
+
+    async fn next(&mut self) {
+        self.0.recv().await;
     }
 }

@@ -44,7 +44,8 @@ pub(crate) struct Fork {
 impl Fork {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
         let (engine, id) = app.engine_and_run(&self.run).await?;
-        let origin = engine.load(&id).await?;
+        let at = self.at.as_deref().and_then(|at| at.parse().ok());
+        let origin = engine.load_until(&id, at.unwrap_or(u64::MAX)).await?;
         let spec = match self.spec(app, &origin)? {
             None => None,
             Some(team) => match team.spec(app) {
@@ -97,6 +98,11 @@ fn change(set: &str) -> Result<Override> {
 /// The last event to take over: `at` itself, or the one before the call `at` was asked.
 fn cut(origin: &Loaded, at: &str) -> Result<u64> {
     if let Ok(seq) = at.parse() {
+        let last = origin.run.seq();
+        if seq > last {
+            let message = format!("run {} has no event {seq}; its last is {last}", origin.id);
+            return Err(Refusal::new("unknown_event", message).into());
+        }
         return Ok(seq);
     }
     let call = origin.run.known().get(at);

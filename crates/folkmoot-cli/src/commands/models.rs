@@ -2,7 +2,7 @@ use anyhow::Result;
 use clap::Args;
 use folkmoot_agents::{ProviderStatus, Providers};
 use folkmoot_core::{
-    file::models::{Catalog, Resolved},
+    file::models::{Catalog, DEMO, Resolved},
     team::Target,
 };
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ impl Models {
             app.print_json(&json!({
                 "default_model": catalog.default_model,
                 "aliases": catalog.aliases,
-                "providers": providers.statuses().map(provider).collect::<Vec<Value>>(),
+                "providers": providers.statuses().map(provider).chain([demo()]).collect::<Vec<_>>(),
             }));
         } else {
             app.print(&table(app, &catalog, &providers));
@@ -45,6 +45,11 @@ fn provider(provider: &ProviderStatus) -> Value {
     })
 }
 
+/// The provider that is built in.
+fn demo() -> Value {
+    json!({ "provider": DEMO, "usable": true, "why_not": null })
+}
+
 /// The names of the config first, then who serves models.
 fn table(app: &App, catalog: &Catalog, providers: &Providers) -> String {
     let default =
@@ -58,7 +63,8 @@ fn table(app: &App, catalog: &Catalog, providers: &Providers) -> String {
         let address = status.base_url.clone().unwrap_or_default();
         (format!("{}/…", status.name), address, status.why_not.clone())
     });
-    let rows: Vec<(String, String, Option<String>)> = named.chain(served).collect();
+    let demo = (format!("{DEMO}/…"), "built in, offline".to_owned(), None);
+    let rows: Vec<(String, String, Option<String>)> = named.chain(served).chain([demo]).collect();
     let rows: Vec<ModelRow> = rows
         .iter()
         .map(|(name, target, lacks)| ModelRow {

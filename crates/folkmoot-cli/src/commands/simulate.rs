@@ -20,11 +20,11 @@ use crate::{
 /// Rehearses a team against its scripts, in virtual time. No model is called.
 #[derive(Debug, Args)]
 pub(crate) struct Simulate {
-    #[command(flatten)]
-    team: TeamArgs,
     /// Shuffles what happens at the same instant; the same seed gives the same run
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
+    #[command(flatten)]
+    team: TeamArgs,
 }
 
 impl Simulate {

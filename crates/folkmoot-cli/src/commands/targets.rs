@@ -8,7 +8,7 @@ use folkmoot_core::{
     spec::Spec,
     view::Status,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::team::{Origin, Team};
 use crate::app::App;
@@ -22,26 +22,27 @@ pub(super) fn check(
     timeout: Option<String>,
 ) -> Result<Team> {
     let given = |name: &str, value| Override { name: name.to_owned(), value };
-    let mut overrides = vec![given("--strategy", Given::Text("broadcast".to_owned()))];
-    overrides.push(given("--rounds", Given::Text("1".to_owned())));
-    overrides.extend(timeout.map(|timeout| given("--timeout", Given::Text(timeout))));
-    let origin = match team {
-        Some(file) => {
-            overrides.push(given("agents", Given::Json(json!(targets))));
-            Origin::File(file)
-        }
-        None => Origin::Text(team_of(targets), "targets"),
+    let mut broadcast = json!({ "strategy": "broadcast", "rounds": 1 });
+    let mut overrides = Vec::new();
+    let origin = if let Some(file) = team {
+        broadcast["agents"] = json!(targets);
+        Origin::File(file)
+    } else {
+        let agents: Vec<String> = (0..targets.len()).map(|at| agent(targets, at)).collect();
+        overrides.extend(agents.iter().zip(targets).map(|(agent, target)| {
+            given(&format!("agents.{agent}.model"), Given::Text(target.clone()))
+        }));
+        Origin::Agents(agents)
     };
+    // All of it: what the file says of its own strategy has no place here.
+    overrides.push(given("collaboration", Given::Json(broadcast)));
+    overrides.extend(timeout.map(|timeout| given("--timeout", Given::Text(timeout))));
     Team::check(app, &origin, Some(prompt), &overrides)
 }
 
-/// A team file of models. The same target twice is `a` and `a#2`.
-fn team_of(targets: &[String]) -> String {
-    let agents = targets.iter().enumerate().map(|(at, target)| {
-        let name = numbered(targets, at).replace('/', ":");
-        json!({ "name": name, "model": target })
-    });
-    json!({ "agents": agents.collect::<Vec<Value>>() }).to_string()
+/// The agent that stands for the model at `at`.
+fn agent(targets: &[String], at: usize) -> String {
+    numbered(targets, at).replace('/', ":")
 }
 
 /// The target at `at`, numbered if the same one came before.
@@ -54,13 +55,13 @@ fn numbered(targets: &[String], at: usize) -> String {
 
 /// The targets, and the name of the agent that stands for each in `spec`.
 pub(super) fn agents(spec: &Spec, targets: &[String]) -> Vec<(String, Arc<str>)> {
-    let agent = |at: usize| {
+    let named = |at: usize| {
         let target = numbered(targets, at);
-        let meant = spec.team.find(&target).or_else(|| spec.team.find(&target.replace('/', ":")));
+        let meant = spec.team.find(&target).or_else(|| spec.team.find(&agent(targets, at)));
         let name = meant.map_or_else(|| target.as_str().into(), |agent| agent.name.clone());
         (target, name)
     };
-    (0..targets.len()).map(agent).collect()
+    (0..targets.len()).map(named).collect()
 }
 
 /// The state of collaborate.md §9 that a status means.

@@ -31,10 +31,15 @@ const LARGEST_TASK: u64 = 1 << 20;
 /// A team and a task.
 #[derive(Debug, Args)]
 pub(crate) struct TeamArgs {
-    /// The team file, then the task; with --demo, --agents or --config the task alone. `-` reads
-    /// the task from standard input
-    #[arg(value_name = "TEAM] [PROMPT", num_args = 0..=2)]
-    words: Vec<String>,
+    /// The team file; left out with --demo, --agents or --config
+    #[arg(value_name = "TEAM")]
+    team: Option<String>,
+    /// The task; `-` reads it from standard input
+    #[arg(value_name = "PROMPT")]
+    task: Option<String>,
+    /// What is told to be too much.
+    #[arg(hide = true)]
+    more: Vec<String>,
     /// The task
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
@@ -121,8 +126,6 @@ impl Overrides {
 #[derive(Debug)]
 pub(crate) enum Origin {
     File(PathBuf),
-    /// A team file that stands nowhere but here, and what to call it.
-    Text(String, &'static str),
     Agents(Vec<String>),
     DemoAgents(Vec<String>),
     Demo,
@@ -136,7 +139,7 @@ impl TeamArgs {
     }
 
     fn origin_and_prompt(&self) -> Result<(Origin, String)> {
-        let mut words = self.words.iter();
+        let mut words = self.team.iter().chain(&self.task).chain(&self.more);
         let origin = match (&self.config, self.demo, &self.agents[..]) {
             (Some(file), false, []) => Origin::File(file.clone()),
             (None, true, []) => Origin::Demo,
@@ -157,7 +160,7 @@ impl TeamArgs {
                 return Err(Refusal::new("two_prompts", message).help("quote the task").into());
             }
         };
-        Ok((origin, if prompt == "-" { from_stdin()? } else { prompt }))
+        Ok((origin, from_stdin_if_asked(prompt)?))
     }
 }
 
@@ -172,7 +175,11 @@ fn no_prompt() -> Refusal {
         .help("put it behind the team, or after --prompt, or pipe it in with -")
 }
 
-fn from_stdin() -> Result<String> {
+/// The task that was given, or the one on standard input if `-` was.
+pub(super) fn from_stdin_if_asked(given: String) -> Result<String> {
+    if given != "-" {
+        return Ok(given);
+    }
     let mut text = String::new();
     let mut input = std::io::stdin().lock().take(LARGEST_TASK + 1);
     input
@@ -204,25 +211,22 @@ impl Team {
         let (catalog, providers) = (config.catalog(), config.providers());
         let bytes = match origin {
             Origin::File(file) => std::fs::read(file).map_err(|error| unreadable(file, &error))?,
-            Origin::Text(text, _) => text.clone().into_bytes(),
             Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => Vec::new(),
         };
         let source = match origin {
-            Origin::File(_) | Origin::Text(..) => Source::File(&bytes),
+            Origin::File(_) => Source::File(&bytes),
             Origin::Agents(names) => Source::Names(names),
             Origin::DemoAgents(names) => Source::DemoNames(names),
             Origin::Demo => Source::Demo,
         };
         let folder = match origin {
             Origin::File(file) => file.parent().unwrap_or(Path::new("")).to_owned(),
-            Origin::Text(..) | Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => {
-                PathBuf::new()
-            }
+            Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => PathBuf::new(),
         };
         let name = origin.name();
         let path = match origin {
             Origin::File(file) => std::path::absolute(file).ok(),
-            Origin::Text(..) | Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => None,
+            Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => None,
         };
         let read = |relative: &str| {
             std::fs::read_to_string(folder.join(relative)).map_err(|error| error.to_string())
@@ -337,7 +341,6 @@ impl Origin {
             Origin::File(file) => {
                 file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
             }
-            Origin::Text(_, name) => (*name).to_owned(),
             Origin::Agents(_) => "agents".to_owned(),
             Origin::DemoAgents(_) | Origin::Demo => "demo".to_owned(),
         }
@@ -346,9 +349,7 @@ impl Origin {
     fn place(&self) -> String {
         match self {
             Origin::File(file) => file.display().to_string(),
-            Origin::Text(..) | Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => {
-                self.name()
-            }
+            Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => self.name(),
         }
     }
 }

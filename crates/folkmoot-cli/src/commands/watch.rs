@@ -26,6 +26,9 @@ impl Watch {
         let mut watcher = engine.watch(&id, self.after).await?;
         let loaded = engine.load(&id).await?;
         let mut run = Run::fold(loaded.records.iter().filter(|it| it.seq <= self.after));
+        if run.ending().is_none() && !loaded.is_alive() {
+            app.tell(&format!("nobody drives run {id}; `folkmoot resume {id}` goes on with it"));
+        }
         // Events are the output here: the JSON of a watch is the stream of them.
         let progress =
             (!app.wants_json()).then(|| Progress::stderr(app.screen(), Detail::Everything));

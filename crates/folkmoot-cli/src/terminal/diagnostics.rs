@@ -32,8 +32,12 @@ pub(crate) fn render(screen: &Screen, source: Source<'_>, problems: &[Diagnostic
     };
     let mut page = String::new();
     for problem in problems {
-        page.push_str(&renderer.render(&report(screen, &lines, problem)));
-        page.push_str("\n\n");
+        // One by one, or a rule without lines of text would be drawn between them.
+        for group in report(screen, &lines, problem) {
+            page.push_str(&renderer.render(&[group]));
+            page.push('\n');
+        }
+        page.push('\n');
     }
     page.push_str(&count(problems));
     page.push('\n');
@@ -237,7 +241,6 @@ mod tests {
                   |       ^^^^^^
 
                 error[out_of_range]: `--rounds 0` is out of range
-                 |
                 help: give a number from 1 on
 
                 hint[no_judge]: nobody judges

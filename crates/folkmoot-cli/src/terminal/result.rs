@@ -96,7 +96,10 @@ fn how_to_go_on(
     let id = screen.line(&outcome.run_id);
     let advice = match outcome.status {
         Status::Done | Status::Cancelled => None,
-        Status::Failed => Some(format!("go on with something changed: `folkmoot fork {id} --set …`")),
+        Status::Failed => outcome.errors.first().map(|first| {
+            let key = screen.line(first.key.as_str());
+            format!("ask again from there with `folkmoot fork {id} --at {key}`")
+        }),
         Status::NeedsInput => Some(format!("answer with `folkmoot answer {id} TEXT`")),
         Status::BudgetExhausted => Some(spent(limits, outcome.reason.as_deref())),
         Status::BoundReached => Some(
@@ -192,31 +195,31 @@ mod tests {
             over(broadcast(1, agents.collect())),
             expect![[r#"
 
-            ---
-            ✗ failed · all_failed · 0.0s · 8 calls · run r1
-            error: a0 (round-1/a0): no such model
-            error: a1 (round-1/a1): no such model
-            error: a2 (round-1/a2): no such model
-            error: a3 (round-1/a3): no such model
-            error: a4 (round-1/a4): no such model
-            error: 3 more
-            help: go on with something changed: `folkmoot fork r1 --set …`
-            help: see what happened with `folkmoot show r1`
-        "#]],
+                ---
+                ✗ failed · all_failed · 0.0s · 8 calls · run r1
+                error: a0 (round-1/a0): no such model
+                error: a1 (round-1/a1): no such model
+                error: a2 (round-1/a2): no such model
+                error: a3 (round-1/a3): no such model
+                error: a4 (round-1/a4): no such model
+                error: 3 more
+                help: ask again from there with `folkmoot fork r1 --at round-1/a0`
+                help: see what happened with `folkmoot show r1`
+            "#]],
         );
         let late = [reply(10, "first", 0), reply(10, "!down", 0)];
         check(
             over(broadcast(2, vec![agent("a", late)])),
             expect![[r#"
 
-            ---
-            ✗ failed · last_round_failed · 0.0s · 2 calls · run r1
-            without an answer; what there is:
-              first
-            error: a (round-2/a): down
-            help: go on with something changed: `folkmoot fork r1 --set …`
-            help: see what happened with `folkmoot show r1`
-        "#]],
+                ---
+                ✗ failed · last_round_failed · 0.0s · 2 calls · run r1
+                without an answer; what there is:
+                  first
+                error: a (round-2/a): down
+                help: ask again from there with `folkmoot fork r1 --at round-2/a`
+                help: see what happened with `folkmoot show r1`
+            "#]],
         );
     }
 

@@ -3,23 +3,19 @@
 //! Each case becomes a team of scripted agents, which is run in a scratch folder with its own
 //! database and compared with what the case expects. The head of the case file explains the form.
 
-mod matching;
-
-use std::{
-    path::Path,
-    process::{Command, Stdio},
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Instant,
+use std::sync::{
+    Mutex,
+    atomic::{AtomicUsize, Ordering},
 };
 
 use serde_json::{Map, Value, json};
 
-use crate::matching::{Mismatch, contains, contains_not, equals, matches, need};
+use crate::{
+    bench::{Bench, Called},
+    matching::{Mismatch, contains, contains_not, equals, matches, need},
+};
 
-const CASES: &str = include_str!("cases/strategies.yaml");
+const CASES: &str = include_str!("../cases/strategies.yaml");
 
 #[test]
 fn every_strategy_case_holds() {
@@ -48,121 +44,60 @@ fn every_strategy_case_holds() {
 }
 
 fn try_case(case: &Value) -> Result<(), Mismatch> {
-    let folder = tempfile::tempdir().expect("a scratch folder can be made");
-    let bench = Bench { folder: folder.path() };
     match case["kind"].as_str() {
-        Some("cli") => bench.try_command(case),
-        Some("vote") => bench.try_team(&ballot_case(case)),
-        Some("run") | None => bench.try_team(case),
+        Some("cli") => try_command(case),
+        Some("vote") => try_team(&ballot_case(case)),
+        Some("run") | None => try_team(case),
         Some(kind) => panic!("unknown kind of case: {kind}"),
     }
 }
 
-/// What one call of the binary gave.
-struct Called {
-    exit: i32,
-    stdout: String,
-    stderr: String,
-    wall_ms: f64,
+fn run_team(bench: &Bench, mode: &str, prompt: &str, strategy: Option<&str>) -> Called {
+    let args = [mode, "team.yaml", "--prompt", prompt, "--json"].into_iter();
+    bench.call(args.chain(strategy.into_iter().flat_map(|strategy| ["--strategy", strategy])))
 }
 
-impl Called {
-    fn json(&self) -> Result<Value, Mismatch> {
-        let parsed = serde_json::from_str(&self.stdout);
-        parsed.map_err(|error| Mismatch(format!("stdout is not JSON ({error}): {}", self.shown())))
+fn try_team(case: &Value) -> Result<(), Mismatch> {
+    let bench = Bench::with_team(&team_of(case).to_string());
+    let expect = &case["expect"];
+    if let Some(warmup) = case.get("warmup") {
+        run_team(&bench, "run", text(&warmup["prompt"]), warmup["strategy"].as_str());
     }
-
-    fn shown(&self) -> String {
-        format!("exit {}, stdout {:?}, stderr {:?}", self.exit, self.stdout, self.stderr)
+    let mode = case["mode"].as_str().unwrap_or("run");
+    let called = run_team(&bench, mode, text(&case["prompt"]), case["strategy"].as_str());
+    if let Some(error) = expect.get("error") {
+        return check_refusal(error, &called);
+    }
+    let result = called.try_json()?;
+    check_result(expect, &called, &result)?;
+    if ["calls", "inputs", "log"].iter().any(|key| expect.get(key).is_some()) {
+        check_calls(expect, &calls(&bench, text(&result["run_id"]))?)
+    } else {
+        Ok(())
     }
 }
 
-/// A scratch folder with a team file and a database of its own.
-struct Bench<'a> {
-    folder: &'a Path,
+fn try_command(case: &Value) -> Result<(), Mismatch> {
+    let bench = Bench::with_team(&team_of(case).to_string());
+    let expect = &case["expect"];
+    let args = case["args"].as_array().expect("a cli case has args").iter();
+    let args = args.map(text).map(|arg| if arg == "{team}" { "team.yaml" } else { arg });
+    let called = bench.call(args);
+    need(Some(i64::from(called.exit)) == expect["exit"].as_i64(), || called.shown())?;
+    if let Some(wanted) = expect.get("json") {
+        matches(wanted, Some(&called.try_json()?), "$")?;
+    }
+    let output = Value::from(format!("{}{}", called.stdout, called.stderr));
+    expect.get("output_contains").map_or(Ok(()), |it| contains(it, &output, "the output"))?;
+    let not = expect.get("output_not_contains");
+    not.map_or(Ok(()), |it| contains_not(it, &output, "the output"))
 }
 
-impl Bench<'_> {
-    fn call(&self, args: &[&str]) -> Called {
-        let began = Instant::now();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_folkmoot"));
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("FOLKMOOT_")) {
-            command.env_remove(name);
-        }
-        let output = command
-            .args(args)
-            .current_dir(self.folder)
-            .env("HOME", self.folder)
-            .env("XDG_CONFIG_HOME", self.folder.join("config"))
-            .env("XDG_STATE_HOME", self.folder.join("state"))
-            .env("FOLKMOOT_DB", self.folder.join("runs.db"))
-            .env("NO_COLOR", "1")
-            .stdin(Stdio::null())
-            .output()
-            .expect("the binary can be started");
-        Called {
-            exit: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-            wall_ms: began.elapsed().as_secs_f64() * 1000.0,
-        }
-    }
-
-    fn write_team(&self, case: &Value) {
-        let team = team_of(case).to_string();
-        std::fs::write(self.folder.join("team.yaml"), team).expect("the folder can be written");
-    }
-
-    fn run_team(&self, mode: &str, prompt: &str, strategy: Option<&str>) -> Called {
-        let mut args = vec![mode, "team.yaml", "--prompt", prompt, "--json"];
-        args.extend(strategy.iter().flat_map(|strategy| ["--strategy", strategy]));
-        self.call(&args)
-    }
-
-    fn try_team(&self, case: &Value) -> Result<(), Mismatch> {
-        self.write_team(case);
-        let expect = &case["expect"];
-        if let Some(warmup) = case.get("warmup") {
-            self.run_team("run", text(&warmup["prompt"]), warmup["strategy"].as_str());
-        }
-        let mode = case["mode"].as_str().unwrap_or("run");
-        let called = self.run_team(mode, text(&case["prompt"]), case["strategy"].as_str());
-        if let Some(error) = expect.get("error") {
-            return check_refusal(error, &called);
-        }
-        let result = called.json()?;
-        check_result(expect, &called, &result)?;
-        let wants_calls = ["calls", "inputs", "log"].iter().any(|key| expect.get(key).is_some());
-        if wants_calls {
-            check_calls(expect, &self.calls(text(&result["run_id"]))?)
-        } else {
-            Ok(())
-        }
-    }
-
-    fn try_command(&self, case: &Value) -> Result<(), Mismatch> {
-        self.write_team(case);
-        let expect = &case["expect"];
-        let args = case["args"].as_array().expect("a cli case has args").iter();
-        let args: Vec<&str> =
-            args.map(text).map(|arg| if arg == "{team}" { "team.yaml" } else { arg }).collect();
-        let called = self.call(&args);
-        need(Some(i64::from(called.exit)) == expect["exit"].as_i64(), || called.shown())?;
-        if let Some(wanted) = expect.get("json") {
-            matches(wanted, Some(&called.json()?), "$")?;
-        }
-        let output = Value::from(format!("{}{}", called.stdout, called.stderr));
-        expect.get("output_contains").map_or(Ok(()), |it| contains(it, &output, "the output"))?;
-        let not = expect.get("output_not_contains");
-        not.map_or(Ok(()), |it| contains_not(it, &output, "the output"))
-    }
-
-    /// The calls of a run that were really made, in order.
-    fn calls(&self, run: &str) -> Result<Vec<Value>, Mismatch> {
-        let shown = self.call(&["show", run, "--json"]).json()?;
-        let calls = shown["calls"].as_array().cloned().unwrap_or_default();
-        Ok(calls.into_iter().filter(|call| call["state"] != "refused").collect())
-    }
+/// The calls of a run that were really made, in order.
+fn calls(bench: &Bench, run: &str) -> Result<Vec<Value>, Mismatch> {
+    let shown = bench.call(["show", run, "--json"]).try_json()?;
+    let calls = shown["calls"].as_array().cloned().unwrap_or_default();
+    Ok(calls.into_iter().filter(|call| call["state"] != "refused").collect())
 }
 
 fn text(value: &Value) -> &str {
@@ -228,7 +163,7 @@ fn check_refusal(wanted: &Value, called: &Called) -> Result<(), Mismatch> {
     need(called.exit == 2, || format!("should be refused: {}", called.shown()))?;
     need(!called.stdout.contains("\"run_id\""), || "a refused request has become a run".into())?;
     if let Some(code) = wanted.get("code") {
-        let answer = called.json()?;
+        let answer = called.try_json()?;
         let errors = answer["errors"].as_array().cloned().unwrap_or_default();
         let mut codes = errors.iter().chain([&answer["error"]]).map(|error| &error["code"]);
         let wanted = code.as_array().cloned().unwrap_or_else(|| vec![code.clone()]);

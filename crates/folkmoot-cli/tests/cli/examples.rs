@@ -1,0 +1,72 @@
+//! The teams of `examples/`: sound, offline, and worth reading.
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+
+use crate::bench::Bench;
+
+/// The examples, each with its text, by name.
+pub(crate) fn all() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let files = fs::read_dir(folder).expect("there are examples");
+    let files = files.map(|file| file.expect("the folder can be read"));
+    let mut all: Vec<_> = files
+        .map(|file| {
+            let text = fs::read_to_string(file.path()).expect("examples are text");
+            (file.file_name().into_string().expect("their names are, too"), text)
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+/// The task that the first line of an example suggests, and its command.
+fn suggested(text: &str) -> (&str, &str) {
+    let line = text.lines().next().unwrap_or_default();
+    let command = line.split_once("folkmoot ").expect("the first line says how it is run").1;
+    let task = command.split('"').nth(1).expect("it quotes a task");
+    (command, task)
+}
+
+#[test]
+fn every_strategy_has_an_example() {
+    let all = all();
+    for strategy in ["broadcast", "sequential", "debate", "supervisor", "consensus", "relay"] {
+        let named = format!("strategy: {strategy}");
+        assert!(all.iter().any(|(_, text)| text.contains(&named)), "{strategy}");
+    }
+}
+
+#[test]
+fn every_example_is_sound_without_a_warning_and_needs_no_network() {
+    let bench = Bench::new();
+    for (file, text) in all() {
+        bench.write(&file, &text);
+        let checked = bench.call(["check", &file, "--json"]).must_be(0).json();
+        for findings in ["errors", "warnings", "hints"] {
+            assert_eq!(checked[findings], Value::Array(Vec::new()), "{file}");
+        }
+        let agents = bench.call(["agents", &file]).must_be(0).stdout;
+        let is_offline = |line: &str| line.contains("demo") || line.contains("script");
+        assert!(agents.lines().skip(1).all(is_offline), "{file}: {agents}");
+    }
+}
+
+#[test]
+fn every_example_runs_as_its_first_line_says_and_so_does_its_rehearsal() {
+    let bench = Bench::new();
+    for (file, text) in all() {
+        bench.write(&file, &text);
+        let (command, task) = suggested(&text);
+        assert!(command.contains(&file), "{file} is run as {command}");
+        let answers = ["run", "simulate"].map(|mode| {
+            let result = bench.call([mode, &file, task, "--json"]).must_be(0).json();
+            assert_eq!(result["status"], "done", "{file}");
+            bench.call(["replay", "last"]).must_be(0);
+            result["final"].as_str().expect("it is answered").to_owned()
+        });
+        assert!(!answers[0].trim().is_empty(), "{file}");
+        assert_eq!(answers[0], answers[1], "{file}");
+    }
+}

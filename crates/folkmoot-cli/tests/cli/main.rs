@@ -1,0 +1,19 @@
+//! The command line, proved on the real binary.
+
+mod bench;
+mod check;
+mod config;
+mod conformance;
+mod examples;
+mod fork;
+mod help;
+mod matching;
+mod models;
+#[cfg(unix)]
+mod processes;
+mod readme;
+mod records;
+mod running;
+mod snapshot;
+mod targets;
+mod usage;
