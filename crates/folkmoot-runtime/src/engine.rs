@@ -206,7 +206,7 @@ pub struct Listed {
     pub id: RunId,
     /// A cursor: the next page begins below it.
     pub number: u64,
-    /// What its driver last said of it.
+    /// What is known of it, unless its log is damaged from the start.
     pub summary: Option<Summary>,
     /// Who drives it.
     pub owner: Option<Owner>,
@@ -438,13 +438,26 @@ impl Engine {
         limit: usize,
     ) -> Result<Vec<Listed>, EngineError> {
         let entries = self.store().list(RUNS, before, limit).await?;
-        let listed = entries.into_iter().map(|entry| Listed {
-            id: run_of(&entry.stream),
-            number: entry.number,
-            summary: entry.summary.and_then(|text| serde_json::from_str(&text).ok()),
-            owner: entry.owner,
-        });
-        Ok(listed.collect())
+        let mut listed = Vec::new();
+        for entry in entries {
+            let id = run_of(&entry.stream);
+            let kept = entry.summary.and_then(|text| serde_json::from_str(&text).ok());
+            let summary = self.summary(&id, kept).await;
+            listed.push(Listed { id, number: entry.number, summary, owner: entry.owner });
+        }
+        Ok(listed)
+    }
+
+    /// A run's summary: the one that is kept if the run has ended; else what its log has come to,
+    /// or, where that cannot be read, what was last said of it.
+    async fn summary(&self, id: &RunId, kept: Option<Summary>) -> Option<Summary> {
+        match kept {
+            Some(kept) if kept.status.is_some() => Some(kept),
+            kept => {
+                let loaded = self.load(id).await.ok();
+                loaded.map(|loaded| Summary::of(&loaded.spec, &loaded.run)).or(kept)
+            }
+        }
     }
 
     /// Follows a run's records, those after number `after` and all that come.

@@ -199,6 +199,9 @@ async fn an_interrupted_run_goes_on_and_no_answered_call_is_asked_again() {
     let driven = driver.drive(Arc::new(Unobserved), interrupt).await.expect("the store works");
     assert_eq!(outcome(&driven).status, Status::Interrupted);
     assert_eq!(backend.dropped.load(Ordering::Relaxed), 1);
+    let listed = engine.list(None, 10).await.expect("the store works");
+    let calls = listed[0].summary.as_ref().map(|summary| summary.usage.calls);
+    assert_eq!(calls, Some(2), "a list tells what an unfinished run has used so far");
 
     let driver = engine.resume(&driven.id).await.expect("it can be resumed");
     let driven = driver.drive(Arc::new(Unobserved), CancellationToken::new()).await;
@@ -235,8 +238,7 @@ async fn what_an_interruption_cut_off_is_estimated_and_counts() {
         Arc::new(NoTools),
         "test",
     );
-    let model =
-        Model { provider: "p".into(), model: "m".into(), max_output_tokens: None, price: None };
+    let model = Model::new("p", "m");
     let agent = Agent { target: Target::Model(model), ..agent("a", Vec::new()) };
     let driver = engine.start(spec(vec![agent], broadcast(90_000))).await;
     let driver = driver.expect("a new run can be started");
