@@ -22,7 +22,7 @@ pub(crate) fn message(role: Role, content: &str) -> Message {
 
 /// The model `m-1` of `provider`.
 pub(crate) fn model(provider: &str) -> Model {
-    Model { provider: provider.into(), model: "m-1".into(), max_output_tokens: None, price: None }
+    Model::new(provider, "m-1")
 }
 
 /// The body of a request that asks `model` to go on from `messages`.

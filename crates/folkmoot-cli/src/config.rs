@@ -32,6 +32,8 @@ pub(crate) struct Config {
     prices: BTreeMap<String, Price>,
     /// The most tokens one reply may have, by `provider/model`.
     max_output_tokens: BTreeMap<String, u64>,
+    /// The most tokens a request and its reply may have together, by `provider/model`.
+    context_windows: BTreeMap<String, u64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -91,6 +93,7 @@ impl Config {
         self.providers.extend(over.providers);
         self.prices.extend(over.prices);
         self.max_output_tokens.extend(over.max_output_tokens);
+        self.context_windows.extend(over.context_windows);
         self
     }
 
@@ -116,6 +119,7 @@ impl Config {
             providers: providers.statuses().map(|status| status.name.clone()).collect(),
             prices: self.prices.clone(),
             max_output_tokens: self.max_output_tokens.clone(),
+            context_windows: self.context_windows.clone(),
         }
     }
 }

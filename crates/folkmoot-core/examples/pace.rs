@@ -46,6 +46,7 @@ fn agent(id: &AgentId) -> Agent {
             provider,
             model,
             max_output_tokens: Some(1000),
+            context_window: None,
             price: None,
         }),
     }

@@ -3,7 +3,7 @@
 //! Pure and append-only: the request of a call that continues another begins with that request, byte
 //! for byte, so that providers can serve it from their cache; its last message may have grown.
 
-use std::sync::Arc;
+use std::{borrow::Cow, iter, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,6 +16,7 @@ use crate::{
     money::Price,
     spec::Spec,
     team::{self, Agent, Target},
+    text::shorten,
     words::Language,
 };
 
@@ -58,8 +59,34 @@ impl Message {
     }
 }
 
-/// The conversation that a call to an agent sends.
+/// The conversation that a call to an agent sends. Where it would not fit the model's window, the
+/// longest of what is quoted in it is shortened, visibly and in the frame that names its key; the
+/// task, what Folkmoot says and the agent's own words never are.
 pub fn messages(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> Vec<Message> {
+    conversation(spec, known, agent, prompt, longest_quote(spec, known, agent, prompt))
+}
+
+/// How many characters of a reply or a tool's result are quoted, at the most, so that the whole
+/// fits the window of the agent's model. A power of two, so that a request whose quotes are
+/// shortened still begins, most of the time, like the one that it continues.
+fn longest_quote(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> usize {
+    let Target::Model(model) = &agent.target else { return usize::MAX };
+    let Some(room) = model.room() else { return usize::MAX };
+    let fits = |most: &usize| guess(&conversation(spec, known, agent, prompt, *most)) <= room;
+    let shorter = (SHORTEST.ilog2()..=20).rev().map(|power| 1 << power);
+    iter::once(usize::MAX).chain(shorter).find(fits).unwrap_or(SHORTEST)
+}
+
+/// What is quoted of a reply, in characters, however little room there is.
+const SHORTEST: usize = 256;
+
+fn conversation(
+    spec: &Spec,
+    known: &Known,
+    agent: &Agent,
+    prompt: &Prompt,
+    most: usize,
+) -> Vec<Message> {
     let mut messages = vec![Message::plain(Role::System, system(spec, agent))];
     for link in chain(known, prompt) {
         if let Some(own) = link.own {
@@ -69,7 +96,7 @@ pub fn messages(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> V
                 ..Message::plain(Role::Assistant, own.text.clone())
             });
         }
-        add(spec, known, link.parts, &mut messages);
+        add(spec, known, link.parts, most, &mut messages);
     }
     messages
 }
@@ -115,8 +142,8 @@ fn is_sent(answer: &Answer, next: &Prompt) -> bool {
 }
 
 /// Adds parts: tool results as messages of their own, all else as user text, neighbours joined by a
-/// blank line.
-fn add(spec: &Spec, known: &Known, parts: &[Part], messages: &mut Vec<Message>) {
+/// blank line; `most` characters of what is quoted.
+fn add(spec: &Spec, known: &Known, parts: &[Part], most: usize, messages: &mut Vec<Message>) {
     let before = messages.pop_if(|last| last.role == Role::User);
     let mut user = before.map(|message| message.content.to_string());
     for part in parts {
@@ -124,10 +151,10 @@ fn add(spec: &Spec, known: &Known, parts: &[Part], messages: &mut Vec<Message>) 
             Part::Task => &*spec.task,
             // Names, notes and errors of others may stand in it.
             Part::Say(text) => &framed(text),
-            Part::Quote(key) => &quote(spec, known, key),
+            Part::Quote(key) => &quote(spec, known, key, most),
             Part::Result(key) => {
                 messages.extend(user.take().map(|text| Message::plain(Role::User, text)));
-                messages.push(tool_result(known, key));
+                messages.push(tool_result(known, key, most));
                 continue;
             }
         };
@@ -140,11 +167,11 @@ fn add(spec: &Spec, known: &Known, parts: &[Part], messages: &mut Vec<Message>) 
 }
 
 /// A reply, delimited and attributed, in a frame that its text can neither close nor imitate.
-fn quote(spec: &Spec, known: &Known, key: &Key) -> String {
+fn quote(spec: &Spec, known: &Known, key: &Key, most: usize) -> String {
     let agent = known.get(key.as_str()).map(|entry| entry.call.agent());
     let name = agent.map_or("", |agent| &*spec.team.agent(agent).name);
-    let text = known.text(key).map_or("", |text| text);
-    format!("<reply from=\"{}\" key=\"{key}\">\n{}\n</reply>", attribute(name), framed(text))
+    let text = shorten(known.text(key).map_or("", |text| text), most);
+    format!("<reply from=\"{}\" key=\"{key}\">\n{}\n</reply>", attribute(name), framed(&text))
 }
 
 fn attribute(name: &str) -> String {
@@ -168,14 +195,17 @@ fn framed(text: &str) -> String {
     framed
 }
 
-fn tool_result(known: &Known, key: &Key) -> Message {
+fn tool_result(known: &Known, key: &Key, most: usize) -> Message {
     let entry = known.get(key.as_str());
     let id = entry.and_then(|entry| match &entry.call {
         Call::Tool { request, .. } => Some(request.id.clone()),
         Call::Agent { .. } => None,
     });
     let content: Arc<str> = match entry.and_then(|entry| entry.outcome.as_ref()) {
-        Some(Ok(answer)) => answer.text.clone(),
+        Some(Ok(answer)) => match shorten(&answer.text, most) {
+            Cow::Borrowed(_) => answer.text.clone(),
+            Cow::Owned(shorter) => shorter.into(),
+        },
         Some(Err(fault)) => format!("error: {fault}").into(),
         None => "".into(),
     };
@@ -221,10 +251,12 @@ fn largest_input(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> 
     let base = prompt.continues.as_ref().and_then(|key| known.get(key.as_str()));
     // What a person put in place of an answer was never counted.
     let base = base.filter(|base| base.asked > known.amended).map(Entry::usage);
+    // Nor is a request known that is shortened more than the one it continues.
+    let base = base.filter(|_| longest_quote(spec, known, agent, prompt) == usize::MAX);
     match base.filter(|usage| !usage.estimated && usage.tokens.input > 0) {
         Some(usage) => {
             let mut added = Vec::new();
-            add(spec, known, &prompt.parts, &mut added);
+            add(spec, known, &prompt.parts, usize::MAX, &mut added);
             usage.tokens.total().saturating_add(bytes(&added))
         }
         None => bytes(&messages(spec, known, agent, prompt)),
@@ -238,6 +270,21 @@ fn bytes(messages: &[Message]) -> u64 {
         let answered = message.tool_call_id.as_ref().map_or(0, |id| id.len());
         let provider = message.provider.as_ref().map_or(0, |it| it.to_string().len());
         FRAME + (message.content.len() + calls + answered + provider) as u64
+    };
+    messages.iter().map(of).sum()
+}
+
+/// The tokens of messages as a guess on the safe side: three ASCII characters are taken for one,
+/// and every other character.
+fn guess(messages: &[Message]) -> u64 {
+    let of_text = |text: &str| {
+        let ascii = text.bytes().filter(u8::is_ascii).count();
+        (ascii.div_ceil(3) + text.chars().count() - ascii) as u64
+    };
+    let of_call = |it: &ToolCall| FRAME + of_text(&it.arguments.to_string());
+    let of = |message: &Message| {
+        let calls = message.tool_calls.iter().map(of_call).sum::<u64>();
+        FRAME + of_text(&message.content) + calls
     };
     messages.iter().map(of).sum()
 }

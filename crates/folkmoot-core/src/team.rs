@@ -131,9 +131,28 @@ pub struct Model {
     /// The most tokens one reply may have; also what a call reserves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
+    /// The most tokens that a request and its reply may have together, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
     /// What it costs, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+}
+
+impl Model {
+    /// A model of which nothing is known but its name.
+    pub fn new(provider: impl Into<Arc<str>>, model: impl Into<Arc<str>>) -> Model {
+        let (provider, model) = (provider.into(), model.into());
+        Model { provider, model, max_output_tokens: None, context_window: None, price: None }
+    }
+
+    /// The most tokens a request may have, if the window is known: what the longest reply leaves of
+    /// it, or three quarters if replies have no bound or one beyond that.
+    pub(crate) fn room(&self) -> Option<u64> {
+        let window = self.context_window?;
+        let reply = self.max_output_tokens.unwrap_or(u64::MAX);
+        Some(window - reply.min(window / 4))
+    }
 }
 
 impl fmt::Display for Model {

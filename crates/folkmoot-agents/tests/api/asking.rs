@@ -58,10 +58,8 @@ pub(crate) fn request(retries: u32) -> Request {
 /// A call to a model of `provider`.
 pub(crate) fn request_to(provider: &str, retries: u32) -> Request {
     let model = Model {
-        provider: provider.into(),
-        model: "stub".into(),
-        max_output_tokens: None,
         price: Some(Price { input: 2.0, output: 8.0, cached_input: Some(1.0) }),
+        ..Model::new(provider, "stub")
     };
     let agent = Agent {
         id: AgentId("writer".into()),

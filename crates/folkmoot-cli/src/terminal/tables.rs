@@ -204,11 +204,9 @@ mod tests {
 
     #[test]
     fn agents_are_listed_with_what_answers_for_them_and_what_they_may_use() {
-        let (provider, model) = ("openai".into(), "gpt-5".into());
         let mut spec = broadcast(1, vec![agent("研究员", []), agent("b", []), agent("c", [])]);
         let agents = &mut spec.team.agents;
-        agents[0].target =
-            Target::Model(Model { provider, model, max_output_tokens: None, price: None });
+        agents[0].target = Target::Model(Model::new("openai", "gpt-5"));
         agents[0].grants = vec!["file.read".into(), "shell".into()];
         agents[1].description = Some(HOSTILE.into());
         agents[2].target = Target::Demo;

@@ -286,8 +286,7 @@ const BACK_ENDS: [&str; 7] = ["model", "script", "demo", "acp", "cli", "a2a", "t
 
 /// What stands for a model that is not known; a file with such an agent can be checked, not run.
 fn unset() -> Target {
-    let (provider, model) = ("".into(), "".into());
-    Target::Model(Model { provider, model, max_output_tokens: None, price: None })
+    Target::Model(Model::new("", ""))
 }
 
 /// Whether a model stands for one that is not known, as in a team that can only be checked.

@@ -25,6 +25,8 @@ pub struct Catalog {
     pub prices: BTreeMap<String, Price>,
     /// The most tokens one reply may have, where set, by `provider/model`.
     pub max_output_tokens: BTreeMap<String, u64>,
+    /// The most tokens a request and its reply may have together, where set, by `provider/model`.
+    pub context_windows: BTreeMap<String, u64>,
 }
 
 /// What a name means.
@@ -88,6 +90,7 @@ impl Catalog {
             provider: provider.into(),
             model: model.into(),
             max_output_tokens: self.max_output_tokens.get(name).copied(),
+            context_window: self.context_windows.get(name).copied(),
             price: self.prices.get(name).copied(),
         }))
     }

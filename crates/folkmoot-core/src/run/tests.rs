@@ -11,4 +11,5 @@ mod laws;
 mod programs;
 mod stops;
 mod trial;
+mod windows;
 mod world;

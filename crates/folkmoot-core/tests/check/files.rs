@@ -54,6 +54,7 @@ fn a_sound_file_becomes_a_spec_with_everything_filled_in() {
     assert_eq!(coder.limits, Limits { tokens: Some(40_000), time, ..Limits::default() });
     let Target::Model(model) = &coder.target else { panic!("a model") };
     assert_eq!((model.to_string().as_str(), model.max_output_tokens), ("openai/gpt", Some(4096)));
+    assert_eq!(model.context_window, Some(128_000));
     assert_eq!(model.price.map(|price| price.output), Some(4.0));
     assert_eq!((critic.max_steps, critic.retries), (30, 2));
     assert_eq!(critic.prompt.as_deref(), Some("Lead well.\n"));

@@ -138,9 +138,8 @@ pub(super) fn used(input: u64, output: u64) -> Usage {
 
 /// An agent whose replies are bounded by `max_output_tokens`.
 pub(super) fn model(name: &str, max_output_tokens: u64) -> Agent {
-    let (provider, model) = ("p".into(), "m".into());
     let max_output_tokens = Some(max_output_tokens);
-    let target = Target::Model(Model { provider, model, max_output_tokens, price: None });
+    let target = Target::Model(Model { max_output_tokens, ..Model::new("p", "m") });
     Agent { target, ..agent(name, &[]) }
 }
 

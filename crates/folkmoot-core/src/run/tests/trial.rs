@@ -107,6 +107,7 @@ fn member(random: &mut Random, name: &str) -> Agent {
         provider: "p".into(),
         model: "m".into(),
         max_output_tokens: perhaps(random, 2, |it| 1 + it.below(900)),
+        context_window: perhaps(random, 4, |it| 1 + it.below(2000)),
         price: perhaps(random, 2, |_| Price { input: 1.0, output: 4.0, cached_input: Some(0.1) }),
     };
     let target = if one_in(random, 4) { Target::Demo } else { Target::Model(model) };
