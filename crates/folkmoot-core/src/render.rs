@@ -154,7 +154,7 @@ fn add(spec: &Spec, known: &Known, parts: &[Part], most: usize, messages: &mut V
             Part::Quote(key) => &quote(spec, known, key, most),
             Part::Result(key) => {
                 messages.extend(user.take().map(|text| Message::plain(Role::User, text)));
-                messages.push(tool_result(known, key, most));
+                messages.push(tool_result(spec, known, key, most));
                 continue;
             }
         };
@@ -170,7 +170,7 @@ fn add(spec: &Spec, known: &Known, parts: &[Part], most: usize, messages: &mut V
 fn quote(spec: &Spec, known: &Known, key: &Key, most: usize) -> String {
     let agent = known.get(key.as_str()).map(|entry| entry.call.agent());
     let name = agent.map_or("", |agent| &*spec.team.agent(agent).name);
-    let text = shorten(known.text(key).map_or("", |text| text), most);
+    let text = cut(spec, known.text(key).map_or("", |text| text), most);
     format!("<reply from=\"{}\" key=\"{key}\">\n{}\n</reply>", attribute(name), framed(&text))
 }
 
@@ -195,14 +195,14 @@ fn framed(text: &str) -> String {
     framed
 }
 
-fn tool_result(known: &Known, key: &Key, most: usize) -> Message {
+fn tool_result(spec: &Spec, known: &Known, key: &Key, most: usize) -> Message {
     let entry = known.get(key.as_str());
     let id = entry.and_then(|entry| match &entry.call {
         Call::Tool { request, .. } => Some(request.id.clone()),
         Call::Agent { .. } => None,
     });
     let content: Arc<str> = match entry.and_then(|entry| entry.outcome.as_ref()) {
-        Some(Ok(answer)) => match shorten(&answer.text, most) {
+        Some(Ok(answer)) => match cut(spec, &answer.text, most) {
             Cow::Borrowed(_) => answer.text.clone(),
             Cow::Owned(shorter) => shorter.into(),
         },
@@ -210,6 +210,14 @@ fn tool_result(known: &Known, key: &Key, most: usize) -> Message {
         None => "".into(),
     };
     Message { tool_call_id: id, ..Message::plain(Role::Tool, content) }
+}
+
+/// At most so many characters of what is quoted.
+fn cut<'a>(spec: &Spec, text: &'a str, most: usize) -> Cow<'a, str> {
+    match most {
+        usize::MAX => Cow::Borrowed(text),
+        most => shorten(text, most, Language::of(&spec.task)),
+    }
 }
 
 /// What a message costs beside its text, in tokens, at the most.

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use unicode_normalization::char::is_combining_mark;
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::words::Language;
+
 /// The form in which drafts and first answers are compared: line ends are `\n`, blanks at line ends
 /// are dropped, runs of blank lines are one, outer blank lines are none (strategies.md §7).
 pub fn normalized(text: &str) -> String {
@@ -22,14 +24,15 @@ pub fn normalized(text: &str) -> String {
     lines.join("\n")
 }
 
-/// At most `most` characters of `text`: its head and tail, cut between graphemes, with a mark that
-/// tells how many are left out (rules.md 4.3). Where not even the mark has room, it stands alone.
-pub fn shorten(text: &str, most: usize) -> Cow<'_, str> {
+/// At most `most` characters of `text`: its head and tail, cut between graphemes, with a mark in
+/// `language` that tells how many are left out (rules.md 4.3). Where not even the mark has room, it
+/// stands alone.
+pub fn shorten(text: &str, most: usize, language: Language) -> Cow<'_, str> {
     let size = text.chars().count();
     if size <= most {
         return Cow::Borrowed(text);
     }
-    let mark = |left_out: usize| format!(" [… {left_out} characters left out …] ");
+    let mark = |left_out: usize| language.left_out(left_out);
     let room = most.saturating_sub(mark(size).chars().count());
     let head = &text[..reach(text.graphemes(true), room - room / 3)];
     let rest = &text[head.len()..];
@@ -110,13 +113,16 @@ mod tests {
 
     #[test]
     fn a_short_text_is_left_alone() {
-        assert!(matches!(shorten("twelve chars", 12), Cow::Borrowed("twelve chars")));
+        assert!(matches!(
+            shorten("twelve chars", 12, Language::English),
+            Cow::Borrowed("twelve chars")
+        ));
     }
 
     #[test]
     fn a_long_text_keeps_head_and_tail_and_tells_what_is_missing() {
         let text = format!("{}{}", "+".repeat(900), "=".repeat(900));
-        let short = shorten(&text, 100);
+        let short = shorten(&text, 100, Language::English);
         assert!(short.starts_with("++") && short.ends_with("=="), "{short}");
         let kept = short.matches(['+', '=']).count();
         assert!(kept > 60 && short.chars().count() <= 100, "{short}");
@@ -126,11 +132,17 @@ mod tests {
     #[test]
     fn a_grapheme_is_never_cut() {
         let family = "👨\u{200D}👩\u{200D}👧";
-        let short = shorten(&family.repeat(40), 60).into_owned();
+        let short = shorten(&family.repeat(40), 60, Language::English).into_owned();
         let (head, tail) = short.split_once(" [… ").expect("it is too long");
         let tail = tail.rsplit_once("…] ").expect("the mark ends").1;
         assert!(!head.is_empty() && !tail.is_empty());
         assert_eq!(format!("{head}{tail}").replace(family, ""), "");
+    }
+
+    #[test]
+    fn the_mark_is_in_the_language_of_the_prompt() {
+        let short = shorten("很长的话。", 4, Language::Chinese);
+        assert_eq!(short, " [… 省略 5 个字符 …] ");
     }
 
     #[test]
@@ -143,7 +155,7 @@ mod tests {
     proptest! {
         #[test]
         fn shortening_never_panics_and_keeps_its_limit(text in "\\PC{0,120}", most in 0usize..140) {
-            let short = shorten(&text, most);
+            let short = shorten(&text, most, Language::English);
             let mark = short.contains("characters left out");
             prop_assert!(short.chars().count() <= most || mark && most < 40);
         }

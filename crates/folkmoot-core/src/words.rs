@@ -51,6 +51,14 @@ impl Language {
         }
     }
 
+    /// What stands in a text in place of so many characters.
+    pub(crate) fn left_out(self, characters: usize) -> String {
+        match self {
+            Language::English => format!(" [… {characters} characters left out …] "),
+            Language::Chinese => format!(" [… 省略 {characters} 个字符 …] "),
+        }
+    }
+
     /// Who did not contribute, and why in one word each.
     pub(crate) fn missing(self, names: &[(String, &str)]) -> String {
         let list: Vec<String> = names.iter().map(|(name, why)| format!("{name} ({why})")).collect();

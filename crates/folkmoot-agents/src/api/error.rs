@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use folkmoot_core::{call::FailureKind, text::shorten};
+use folkmoot_core::{call::FailureKind, text::shorten, words::Language};
 use serde_json::Value;
 
 use crate::retry::Failure;
@@ -191,7 +191,7 @@ fn status_named(names: &str) -> u16 {
 /// A text that may be a whole page, in a length that can be shown.
 pub(super) fn excerpt(text: &str) -> String {
     const MOST: usize = 500;
-    String::from(&*shorten(text.trim(), MOST))
+    String::from(&*shorten(text.trim(), MOST, Language::English))
 }
 
 #[cfg(test)]

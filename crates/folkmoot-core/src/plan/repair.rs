@@ -12,6 +12,7 @@ use crate::{
     team::Agent,
     text::shorten,
     verdict::plan::{self, Dependencies, Entry, PlanReading},
+    words::Language,
 };
 
 /// The most characters of an id or name in a note.
@@ -30,7 +31,9 @@ pub fn repair(outcome: &Outcome, task: &str, workers: &[&Agent], max_tasks: u32)
     let reading = match outcome {
         Ok(answer) => plan::read(answer),
         Err(fault) => {
-            let why = format!("plan call failed ({})", shorten(&fault.to_string(), ERROR));
+            let fault = fault.to_string();
+            let why = shorten(&fault, ERROR, Language::English);
+            let why = format!("plan call failed ({why})");
             return fallback(structural(why), task, workers);
         }
     };
@@ -65,7 +68,7 @@ fn minor(text: String) -> Note {
 }
 
 fn excerpt(text: &str) -> Cow<'_, str> {
-    shorten(text, NAME)
+    shorten(text, NAME, Language::English)
 }
 
 /// A plan under repair.

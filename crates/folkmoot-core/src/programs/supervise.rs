@@ -392,7 +392,7 @@ fn report_line(cx: &Scope, task: &Task, work: &Work) -> String {
     match &work.error {
         Some(error) => {
             let error = error.split_whitespace().collect::<Vec<_>>().join(" ");
-            format!("{line}: {}", text::shorten(&error, ERROR))
+            format!("{line}: {}", text::shorten(&error, ERROR, language(cx)))
         }
         None => line,
     }

@@ -32,6 +32,8 @@ pub use object::{Finding, Object, Severity};
 pub use scale::Scale;
 pub use words::{VERDICTS, Verdict, Words};
 
+use crate::{text::shorten, words::Language};
+
 /// What was read out of a reply.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reading<T> {
@@ -108,5 +110,5 @@ impl fmt::Display for Unreadable {
 
 /// An excerpt for people of what could not be read.
 fn excerpt(text: &str) -> String {
-    crate::text::shorten(text.trim(), 120).into_owned()
+    shorten(text.trim(), 120, Language::English).into_owned()
 }
