@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use folkmoot_core::{
     call::ToolCall,
     key::Key,
-    limits::Limits,
     render::{Message, Role},
     team::{Agent, Model, Target},
 };
@@ -49,20 +48,9 @@ pub(crate) fn with_a_tool(provider: Option<Value>) -> Vec<Message> {
     messages
 }
 
-/// An agent with no more than a name and a target.
+/// An agent with two retries.
 pub(crate) fn agent(name: &str, target: Target) -> Agent {
-    Agent {
-        id: name.into(),
-        name: name.into(),
-        description: None,
-        prompt: None,
-        capabilities: Vec::new(),
-        grants: Vec::new(),
-        max_steps: 1,
-        retries: 2,
-        limits: Limits::default(),
-        target,
-    }
+    Agent { retries: 2, ..Agent::new(name, target) }
 }
 
 /// The first call to `agent`.

@@ -31,25 +31,8 @@ impl World for Talkative {
 }
 
 fn agent(id: &AgentId) -> Agent {
-    let (provider, model) = ("p".into(), "m".into());
-    Agent {
-        id: id.clone(),
-        name: id.0.clone(),
-        description: None,
-        prompt: None,
-        capabilities: Vec::new(),
-        grants: Vec::new(),
-        max_steps: 30,
-        retries: 0,
-        limits: Limits::default(),
-        target: Target::Model(Model {
-            provider,
-            model,
-            max_output_tokens: Some(1000),
-            context_window: None,
-            price: None,
-        }),
-    }
+    let model = Model { max_output_tokens: Some(1000), ..Model::new("p", "m") };
+    Agent::new(&id.0, Target::Model(model))
 }
 
 fn measure(shape: &str, people: u32, collaboration: impl Fn(&[AgentId]) -> Collaboration) {
@@ -66,7 +49,7 @@ fn measure(shape: &str, people: u32, collaboration: impl Fn(&[AgentId]) -> Colla
     let clock = Instant::now();
     let sim = Sim::start(spec, 0, 0, &mut Talkative).finish(&mut Talkative);
     let (spent, calls) = (clock.elapsed(), sim.run.ledger().run.calls);
-    let last = sim.log.last().map_or("nothing", |_| "ended");
+    let last = sim.run.ending().map_or("unfinished", |ending| &*ending.reason);
     let step = spent / u32::try_from(calls).unwrap_or(u32::MAX);
     println!("{shape:<22} {calls:>5} calls {step:>10.1?} a step {spent:>10.1?} in all, {last}");
 }

@@ -98,7 +98,26 @@ pub struct Agent {
     pub target: Target,
 }
 
+/// How many model calls one turn may take unless its agent says otherwise.
+pub const MAX_STEPS: u32 = 30;
+
 impl Agent {
+    /// An agent of which no more is said than its name, which is its id, and what answers for it.
+    pub fn new(name: &str, target: Target) -> Agent {
+        Agent {
+            id: AgentId(name.into()),
+            name: name.into(),
+            description: None,
+            prompt: None,
+            capabilities: Vec::new(),
+            grants: Vec::new(),
+            max_steps: MAX_STEPS,
+            retries: 0,
+            limits: Limits::default(),
+            target,
+        }
+    }
+
     /// Whether its grants allow the tool `name`, `tool.action` (agents.md §5): a grant is a tool with
     /// an action, a whole tool, or `*`.
     pub fn is_granted(&self, name: &str) -> bool {

@@ -29,18 +29,7 @@ pub(crate) fn ids(names: &[&str]) -> Vec<AgentId> {
 /// An agent with scripted replies: `!boom` fails, `~300 late` takes 300 ms.
 pub(crate) fn agent(name: &str, replies: &[&str]) -> Agent {
     let replies = replies.iter().map(|reply| scripted(reply)).collect();
-    Agent {
-        id: id(name),
-        name: name.into(),
-        description: None,
-        prompt: None,
-        capabilities: Vec::new(),
-        grants: Vec::new(),
-        max_steps: 30,
-        retries: 0,
-        limits: Limits::default(),
-        target: Target::Script(Script { replies, ..Script::default() }),
-    }
+    Agent::new(name, Target::Script(Script { replies, ..Script::default() }))
 }
 
 fn scripted(text: &str) -> ScriptedReply {

@@ -1,4 +1,4 @@
-//! What a list shows of a run without folding its log.
+//! What a list shows of a run; of one that has ended, without folding its log.
 
 use folkmoot_core::{
     run::Run,

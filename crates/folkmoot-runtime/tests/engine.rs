@@ -31,18 +31,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 fn agent(name: &str, replies: Vec<ScriptedReply>) -> Agent {
-    Agent {
-        id: AgentId(name.into()),
-        name: name.into(),
-        description: None,
-        prompt: None,
-        capabilities: Vec::new(),
-        grants: Vec::new(),
-        max_steps: 5,
-        retries: 0,
-        limits: Limits::default(),
-        target: Target::Script(Script { replies, ..Script::default() }),
-    }
+    Agent::new(name, Target::Script(Script { replies, ..Script::default() }))
 }
 
 fn says(text: &str) -> ScriptedReply {

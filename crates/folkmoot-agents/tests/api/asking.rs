@@ -10,10 +10,9 @@ use folkmoot_agents::{Agents, Patience, ProviderConfig, Providers};
 use folkmoot_core::{
     call::{Answer, FailureKind, Fault},
     key::Key,
-    limits::Limits,
     money::Price,
     render::{Message, Role},
-    team::{Agent, AgentId, Model, Target},
+    team::{Agent, Model, Target},
 };
 use folkmoot_runtime::backend::{Backend, Delta, Request, Response};
 use folkmoot_stub::Stub;
@@ -62,16 +61,9 @@ pub(crate) fn request_to(provider: &str, retries: u32) -> Request {
         ..Model::new(provider, "stub")
     };
     let agent = Agent {
-        id: AgentId("writer".into()),
         name: "Content Writer".into(),
-        description: None,
-        prompt: None,
-        capabilities: Vec::new(),
-        grants: Vec::new(),
-        max_steps: 1,
         retries,
-        limits: Limits::default(),
-        target: Target::Model(model),
+        ..Agent::new("writer", Target::Model(model))
     };
     Request {
         run: "run".into(),

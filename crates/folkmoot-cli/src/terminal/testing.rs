@@ -32,18 +32,7 @@ pub(super) fn reply(ms: u64, text: &str, tokens: u64) -> ScriptedReply {
 
 /// An agent whose id is its name.
 pub(super) fn agent(name: &str, replies: impl Into<Vec<ScriptedReply>>) -> Agent {
-    Agent {
-        id: name.into(),
-        name: name.into(),
-        description: None,
-        prompt: None,
-        capabilities: Vec::new(),
-        grants: Vec::new(),
-        max_steps: 30,
-        retries: 0,
-        limits: Limits::default(),
-        target: Target::Script(Script { replies: replies.into(), ..Script::default() }),
-    }
+    Agent::new(name, Target::Script(Script { replies: replies.into(), ..Script::default() }))
 }
 
 /// A team of which everybody is asked at once.

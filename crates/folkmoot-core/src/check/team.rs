@@ -13,11 +13,8 @@ use crate::{
     limits::Limits,
     money::Money,
     names::slug,
-    team::{Agent, AgentId, Model, Target, Team},
+    team::{Agent, AgentId, MAX_STEPS, Model, Target, Team},
 };
-
-/// Steps of an agent in one turn, unless given.
-const MAX_STEPS: u64 = 30;
 
 /// Attempts of a model beside the first, unless given.
 const MODEL_RETRIES: u64 = 2;
@@ -178,7 +175,7 @@ impl Builder<'_> {
             prompt: prompt(fields, self.input, self.told),
             capabilities: fields.texts("capabilities"),
             grants: fields.texts("grants"),
-            max_steps: fields.whole("max_steps").unwrap_or(MAX_STEPS) as u32,
+            max_steps: fields.whole("max_steps").map_or(MAX_STEPS, |it| it as u32),
             retries: fields.whole("retries").unwrap_or(retries) as u32,
             limits: limits(fields),
             target,

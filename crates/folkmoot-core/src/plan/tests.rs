@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use super::{Format, Note, Plan, RoutedBy, repair};
 use crate::{
     call::{Answer, FailureKind, Fault, Outcome},
-    limits::Limits,
     names::slug,
     team::{Agent, AgentId, Target},
 };
@@ -21,15 +20,8 @@ use crate::{
 pub(super) fn worker(name: &str, capabilities: &str) -> Agent {
     Agent {
         id: AgentId(slug(name).into()),
-        name: name.into(),
-        description: None,
-        prompt: None,
         capabilities: capabilities.split_terminator(',').map(Arc::from).collect(),
-        grants: Vec::new(),
-        max_steps: 1,
-        retries: 0,
-        limits: Limits::default(),
-        target: Target::Demo,
+        ..Agent::new(name, Target::Demo)
     }
 }
 
