@@ -98,8 +98,9 @@ pub enum Zero {
     Refused,
 }
 
-/// The upper end of whole numbers that have none of their own: all that JSON keeps exactly.
-pub const ENDLESS: u64 = 1 << 53;
+/// The upper end of whole numbers that have none of their own: up to here all are kept exactly, and
+/// none that is larger is taken for one of them.
+pub const ENDLESS: u64 = (1 << 53) - 1;
 
 /// The longest time, in seconds: a year.
 pub const LONGEST: f64 = 365.0 * 86400.0;

@@ -82,6 +82,8 @@ pub enum Unreadable {
     CutOff,
     /// Its object is not JSON.
     Malformed,
+    /// Its object stands neither by itself nor in the last fence.
+    Misplaced,
     /// A key of its object has a value that is not legal there.
     Illegal {
         /// The key.
@@ -101,6 +103,9 @@ impl fmt::Display for Unreadable {
         match self {
             Unreadable::CutOff => f.write_str("its JSON is cut off"),
             Unreadable::Malformed => f.write_str("its JSON is broken"),
+            Unreadable::Misplaced => {
+                f.write_str("its JSON stands neither by itself nor in its last fence")
+            }
             Unreadable::Illegal { key, found } => write!(f, "{key} cannot be {found}"),
             Unreadable::NearMiss(text) => write!(f, "\"{text}\" is no value"),
             Unreadable::OutOfScale(text) => write!(f, "\"{text}\" is off the scale"),

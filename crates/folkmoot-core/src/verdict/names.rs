@@ -43,7 +43,7 @@ impl<T: Copy + PartialEq> Names<'_, T> {
     /// Reads all names that `answer` states in one place: its object, else behind the last label, else
     /// a sentence that is nothing but names.
     pub fn read_all(&self, answer: &Answer) -> Reading<Vec<T>> {
-        match Object::find(answer, self.key) {
+        match Object::before_words(answer, self.key, &[self.key]) {
             Err(why) => Reading::Unreadable(why),
             Ok(None) => self.read_spoken(&spoken(&answer.text)),
             Ok(Some(object)) => {
@@ -279,6 +279,13 @@ mod tests {
         }
         let answer = Answer::text("NEXT: tester\n```json\n{\"next\": \"ghost\"}\n```");
         assert!(matches!(TEAM.read(&answer), Reading::Unreadable(_)));
+    }
+
+    #[test]
+    fn no_name_stands_in_for_a_field_that_is_misplaced() {
+        let text = "NEXT: tester\n{\"next\": \"nobody\"}\nThat is all.";
+        assert_eq!(read(text), Reading::Unreadable(Unreadable::Misplaced));
+        assert_eq!(read("NEXT: tester\n{\"verdict\": \"x\"}"), Reading::Value(6));
     }
 
     proptest! {

@@ -1,5 +1,11 @@
 //! A structured verdict: the object that a reply is, or that its last fenced block holds.
 
+use std::{collections::BTreeSet, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
 use serde_json::{Map, Value};
 
 use super::{
@@ -9,7 +15,7 @@ use super::{
     fences::fences,
     json::{self, Failure},
 };
-use crate::call::Answer;
+use crate::{call::Answer, text::is_invisible};
 
 /// The keys that make an object a verdict (collaborate.md §8.1).
 const KEYS: [&str; 8] =
@@ -91,6 +97,25 @@ impl Object {
         }
     }
 
+    /// The object of `answer` as [`Object::find`] finds it, for a reader that takes words where there
+    /// is none: an object with one of `keys` that begins a line anywhere else in the reply is not
+    /// passed over for them (rules.md 1.6).
+    ///
+    /// # Errors
+    /// Those of [`Object::find`], and if such an object stands elsewhere.
+    pub(super) fn before_words(
+        answer: &Answer,
+        asked: &str,
+        keys: &[&str],
+    ) -> Result<Option<Object>, Unreadable> {
+        match Object::find(answer, asked)? {
+            None if answer.json.is_none() && stands_elsewhere(&answer.text, keys) => {
+                Err(Unreadable::Misplaced)
+            }
+            found => Ok(found),
+        }
+    }
+
     /// What stands under `key`; null counts as nothing.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0.get(key).filter(|value| !value.is_null())
@@ -145,8 +170,11 @@ pub(super) fn structured(answer: &Answer) -> Result<Option<Map<String, Value>>, 
     let text = without_replies(&text);
     let block = fences(&text).pop().map_or("", |fence| &text[fence.body]);
     let mut broken = None;
-    for text in [&*text, block].into_iter().filter(|text| text.trim_start().starts_with('{')) {
+    for text in [&*text, block].map(trimmed).into_iter().filter(|text| text.starts_with('{')) {
         match json::whole(text) {
+            Ok(Value::Object(_)) if repeats_a_key(text) => {
+                broken = Some(Broken { failure: Failure::Syntax, text: text.to_owned() });
+            }
             Ok(Value::Object(object)) => return Ok(Some(object)),
             Ok(_) => {}
             Err(failure) => {
@@ -157,10 +185,86 @@ pub(super) fn structured(answer: &Answer) -> Result<Option<Map<String, Value>>, 
     broken.map_or(Ok(None), Err)
 }
 
-/// Whether `text` holds `key` where an object could have it.
+/// Whether the object that `text` is has a key twice: which of the two counts, nobody has said.
+fn repeats_a_key(text: &str) -> bool {
+    struct Repeats(bool);
+
+    impl<'de> Deserialize<'de> for Repeats {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Repeats, D::Error> {
+            deserializer.deserialize_map(Keys)
+        }
+    }
+
+    struct Keys;
+
+    impl<'de> Visitor<'de> for Keys {
+        type Value = Repeats;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Repeats, A::Error> {
+            let (mut seen, mut repeats) = (BTreeSet::new(), false);
+            while let Some((key, IgnoredAny)) = map.next_entry::<String, IgnoredAny>()? {
+                repeats |= !seen.insert(key);
+            }
+            Ok(Repeats(repeats))
+        }
+    }
+
+    serde_json::from_str(text).is_ok_and(|Repeats(repeats)| repeats)
+}
+
+/// Whether an object with one of `keys`, be it whole, cut off or broken, begins a line of `text`.
+fn stands_elsewhere(text: &str, keys: &[&str]) -> bool {
+    let text = without_reasoning(text);
+    let text = without_replies(&text);
+    let begins_line = |at: usize| {
+        let before = text[..at].rsplit(['\n', '\r']).next();
+        before.is_some_and(|before| trimmed(before).is_empty())
+    };
+    let mut rest = text.to_string();
+    for found in json::Scan::new(&text, &[]) {
+        let object = found.value.as_object().filter(|_| begins_line(found.span.start));
+        if object.is_some_and(|object| keys.iter().any(|key| object.contains_key(*key))) {
+            return true;
+        }
+        rest.replace_range(found.span.clone(), &" ".repeat(found.span.len()));
+    }
+    let broken = broken_objects(&rest);
+    keys.iter().any(|key| has_key(&broken, key))
+}
+
+/// What in `text` begins a line like an object, up to a line that ends like one, a blank line or a
+/// fence.
+fn broken_objects(text: &str) -> String {
+    let (mut objects, mut inside) = (String::new(), false);
+    for line in text.lines().map(trimmed) {
+        let is_fence = line.starts_with("```") || line.starts_with("~~~");
+        inside = !line.is_empty() && !is_fence && (inside || line.starts_with('{'));
+        if inside {
+            objects.extend([line, "\n"]);
+            inside = !line.ends_with('}');
+        }
+    }
+    objects
+}
+
+/// `text` without blanks and unseen characters around it.
+fn trimmed(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || is_invisible(c))
+}
+
+/// Whether `text` holds `key` where an object could have it, whatever quotation marks stand around it.
 fn has_key(text: &str, key: &str) -> bool {
-    let key = format!("\"{key}\"");
-    text.match_indices(&key).any(|(at, _)| text[at + key.len()..].trim_start().starts_with(':'))
+    const QUOTES: [char; 7] = ['"', '\'', '`', '“', '”', '‘', '’'];
+    let in_word = |c: char| c.is_alphanumeric() || c == '_';
+    !key.is_empty()
+        && text.match_indices(key).any(|(at, _)| {
+            let behind = text[at + key.len()..].trim_start_matches(QUOTES).trim_start();
+            !text[..at].ends_with(in_word) && behind.starts_with([':', '：'])
+        })
 }
 
 #[cfg(test)]
@@ -181,6 +285,7 @@ mod tests {
     #[test]
     fn the_object_is_the_reply_or_its_last_fenced_block() {
         assert_eq!(verdict(" {\"verdict\": \"a\",} "), Some("a".into()));
+        assert_eq!(verdict("\u{FEFF}\n{\"verdict\": \"a\"}\u{200B}"), Some("a".into()));
         assert_eq!(verdict("So:\n~~~\n{\"verdict\": \"a\"}\n~~~\nbye"), Some("a".into()));
         assert_eq!(
             verdict("```\n{\"verdict\": \"a\"}\n```\n```json\n{\"verdict\": \"b\"}\n```"),
@@ -225,6 +330,21 @@ mod tests {
         );
         assert_eq!(find("{\"verdict\": \"reject\"}\nAPPROVED"), Err(Unreadable::Malformed));
         assert_eq!(find("APPROVED\n```css\n{ color: red }\n```"), Ok(None));
+        for object in ["{'verdict': 'approve'}", "{verdict: approve}", "{“verdict”：“approve”}"] {
+            assert_eq!(find(object), Err(Unreadable::Malformed), "{object}");
+            assert_eq!(find(&format!("LGTM\n```\n{object}\n```")), Err(Unreadable::Malformed));
+        }
+    }
+
+    #[test]
+    fn an_object_that_says_two_things_says_nothing() {
+        for text in [
+            "{\"verdict\": \"reject\", \"verdict\": \"approve\"}",
+            "```\n{\"verdict\": \"approve\", \"x\": {}, \"verdict\": \"approve\"}\n```",
+        ] {
+            assert_eq!(find(text), Err(Unreadable::Malformed), "{text}");
+        }
+        assert_eq!(verdict("{\"a\": {\"verdict\": 1}, \"verdict\": \"b\"}"), Some("b".into()));
     }
 
     #[test]

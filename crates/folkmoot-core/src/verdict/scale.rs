@@ -21,7 +21,7 @@ pub struct Scale<'a> {
 impl Scale<'_> {
     /// Reads the score of `answer`: its object's, else the one behind the last label.
     pub fn read(&self, answer: &Answer) -> Reading<f64> {
-        match Object::find(answer, self.key) {
+        match Object::before_words(answer, self.key, &[self.key]) {
             Err(why) => Reading::Unreadable(why),
             Ok(None) => self.read_prose(&prose(&answer.text)),
             Ok(Some(object)) => match object.get(self.key) {
@@ -98,8 +98,15 @@ fn number(rest: &str) -> Option<f64> {
     (score.is_finite() && within && ends_number(&parts[3])).then_some(score)
 }
 
-/// Whether a number before `rest` is complete.
+/// Whether a number before `rest` is complete, and the only one: no range, no percentage.
 fn ends_number(rest: &str) -> bool {
+    static GOES_ON: LazyLock<Regex> = LazyLock::new(|| {
+        let joins = r"[-–—/⁄÷×±]|(?:to|or|and)\b|至|到|或|和";
+        Regex::new(&format!(r"^\s+(?:[%‰]|(?:{joins})?\s*[-+]?\.?\d)")).expect("the pattern is sound")
+    });
+    if GOES_ON.is_match(rest) {
+        return false;
+    }
     let mut next = rest.chars();
     let follows_digit = |mut next: std::str::Chars<'_>| next.next().is_some_and(char::is_numeric);
     match next.next() {
@@ -144,6 +151,9 @@ mod tests {
             ("score: .5", 0.5),
             ("score: 8.", 8.0),
             ("score: 8.0, I think", 8.0),
+            ("score: 8 - well done", 8.0),
+            ("score: 9 out of 10", 9.0),
+            ("评分：8 分，很好", 8.0),
         ] {
             assert_eq!(read(text), Reading::Value(score), "{text}");
         }
@@ -178,6 +188,16 @@ mod tests {
             "8.5.1",
             "95%",
             "8-9",
+            "8 - 9",
+            "8 – 9",
+            "7 ~ 8",
+            "8 9",
+            "8 or 9",
+            "7 to 8.5",
+            "8 或 9",
+            "8至9",
+            "9 %",
+            "8 / 10 / 2024",
             "8x",
             "8²",
             "8½",
@@ -211,6 +231,14 @@ mod tests {
         assert_eq!(read(json!({"verdict": "pass", "score": null})), Reading::None);
         let text = Answer::text("score: 9\n```\n{\"score\": 3}\n```");
         assert_eq!(scale(&["score"]).read(&text), Reading::Value(3.0));
+    }
+
+    #[test]
+    fn no_number_stands_in_for_a_field_that_is_misplaced() {
+        assert_eq!(
+            read("score: 9\n{\"score\": 3}\nbye"),
+            Reading::Unreadable(Unreadable::Misplaced)
+        );
     }
 
     proptest! {

@@ -90,7 +90,7 @@ impl<T: Copy + PartialEq> Words<'_, T> {
     /// The last label decides; a word by itself that says otherwise makes the reply ambiguous.
     pub fn read(&self, answer: &Answer) -> Reading<T> {
         let closed = Closed::new(self.words, self.labels);
-        match Object::find(answer, self.key) {
+        match Object::before_words(answer, self.key, &[self.key, "findings"]) {
             Err(why) => Reading::Unreadable(why),
             Ok(Some(object)) => self.read_object(&closed, &object),
             Ok(None) => self.read_prose(&closed, &prose(&answer.text)),
@@ -290,6 +290,36 @@ mod tests {
             Reading::Unreadable(Unreadable::CutOff)
         );
         assert_eq!(read("APPROVED\n```\n{\"score\": 1}\n```"), Reading::None);
+    }
+
+    #[test]
+    fn no_word_stands_in_for_an_object_that_is_misplaced() {
+        for text in [
+            "APPROVED\n{\"verdict\": \"undecided\"}",
+            "{\"verdict\": \"request_changes\"}\n\nLGTM",
+            "Approved.\n\n  {\n  \"verdict\": \"rej",
+            "APPROVED\n```json\n{\"verdict\": \"reject\"}\n```\nthe test:\n```sh\nls\n```",
+            "APPROVED\n{'verdict': 'reject'}\nbye",
+            "APPROVED\n\u{FEFF}{\"verdict\": \"reject\"}\nbye",
+            "APPROVED\n\n{\n  verdict: \"reject\"\n}",
+            "PASS\n{\"findings\": [{\"severity\": \"blocking\", \"text\": \"x\"}]}\nbye",
+        ] {
+            assert!(matches!(read(text), Reading::Unreadable(_)), "{text}: {:?}", read(text));
+        }
+        for text in [
+            "APPROVED\n{\"name\": 1}",
+            "The field {\"verdict\": \"reject\"} is documented.\nAPPROVED",
+            "> {\"verdict\": \"reject\"}\nAPPROVED",
+            "<think>\n{\"verdict\": \"reject\"}</think>\nAPPROVED",
+            "<reply from=\"x\">\n{\"verdict\": \"reject\"}\n</reply>\nAPPROVED",
+            "APPROVED\n{ a \"verdict\" }",
+            "{\"name\": 1}\nVerdict: approve",
+            "{ color: red }\nVerdict: approve",
+            "```css\r\n{ color: red; }\r\n```\r\nVerdict: approve",
+            "{\n  let x;\n}\nVerdict: approve",
+        ] {
+            assert_eq!(read(text), Reading::Value(Verdict::Approve), "{text}");
+        }
     }
 
     #[test]

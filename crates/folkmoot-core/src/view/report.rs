@@ -148,6 +148,8 @@ fn list(page: &mut String, title: &str, items: impl Iterator<Item = String>) {
 }
 
 fn quoted(text: &str) -> String {
+    // A carriage return alone ends a line of Markdown, too.
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let lines: Vec<String> =
         text.lines().map(|line| format!("> {line}").trim_end().to_owned()).collect();
     if lines.is_empty() { "> *(blank)*".to_owned() } else { lines.join("\n") }
