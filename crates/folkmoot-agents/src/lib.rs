@@ -14,6 +14,7 @@ mod rehearsal;
 mod retry;
 mod script;
 mod secret;
+mod secrets;
 mod sse;
 #[cfg(test)]
 mod testing;
@@ -31,6 +32,7 @@ pub use self::{
     patience::Patience,
     provider::{Protocol, ProviderConfig, ProviderStatus, Providers, Unusable},
     rehearsal::Rehearsal,
+    secrets::Secrets,
 };
 
 /// Everybody who can be asked.

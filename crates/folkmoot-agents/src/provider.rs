@@ -17,6 +17,7 @@ use crate::{
     gate::Gate,
     known::{KNOWN, Known, Quirks},
     secret::Secret,
+    secrets::Secrets,
 };
 
 /// A wire format of model APIs.
@@ -272,7 +273,7 @@ pub(crate) struct Provider {
     pub headers: HeaderMap,
     /// Holds back calls while it asks to wait.
     pub gate: Gate,
-    secrets: Vec<Secret>,
+    secrets: Secrets,
 }
 
 impl Provider {
@@ -300,6 +301,7 @@ impl Provider {
             headers.insert(field, value);
             secrets.push(secret);
         }
+        let secrets = Secrets::new(secrets.iter().map(Secret::reveal));
         Ok(Provider { base_url: base_url.clone(), wire, headers, gate: Gate::default(), secrets })
     }
 
@@ -310,7 +312,7 @@ impl Provider {
 
     /// `text` with every secret of this provider masked.
     pub(crate) fn masked(&self, text: &str) -> String {
-        self.secrets.iter().fold(text.to_owned(), |text, secret| secret.masked_in(&text))
+        self.secrets.mask(text).into_owned()
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use folkmoot_agents::Agents;
+use folkmoot_agents::{Agents, Secrets};
 use folkmoot_runtime::{
     engine::{Engine, RunId},
     store::SqliteStore,
@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::{
     config::{self, Config},
     exit::Refusal,
-    terminal::{json, screen::Screen, secrets::Secrets, sink::Sink, stream::Stream},
+    terminal::{json, screen::Screen, sink::Sink, stream::Stream},
 };
 
 /// Flags of every command.

@@ -9,11 +9,11 @@ use std::{
 
 use anyhow::{Context, Result};
 use etcetera::{AppStrategy, AppStrategyArgs, choose_app_strategy};
-use folkmoot_agents::{ProviderConfig, Providers};
+use folkmoot_agents::{ProviderConfig, Providers, Secrets};
 use folkmoot_core::{diagnostic::Position, file::models::Catalog, money::Price};
 use serde::Deserialize;
 
-use crate::{exit::Refusal, terminal::secrets::Secrets};
+use crate::exit::Refusal;
 
 /// The name of a project's config, in the current directory.
 const PROJECT: &str = "folkmoot.toml";

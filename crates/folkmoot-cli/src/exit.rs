@@ -9,7 +9,12 @@ use serde_json::{Value, json};
 
 use crate::{
     app::App,
-    terminal::{json, screen::Tone, secrets::Secrets, sink::Sink},
+    config::Config,
+    terminal::{
+        json,
+        screen::{Screen, Tone},
+        sink::Sink,
+    },
 };
 
 /// An exit code.
@@ -97,20 +102,29 @@ fn told(error: &Error) -> String {
 
 /// Tells that the command line cannot be read; what was asked for, help or the version, is no error.
 pub(crate) fn misused(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // Nobody is left to tell if this cannot be printed.
+        let _ = error.print();
+        return Exit::DONE.into();
+    }
     let arguments: Vec<String> =
         std::env::args_os().map(|it| it.to_string_lossy().into()).collect();
-    if error.use_stderr() && is_told_to_programs(&arguments) {
-        let text = error.render().to_string();
+    // It may quote the arguments, and whatever stands in them.
+    let text = error.render().to_string();
+    let secrets = Config::default().secrets();
+    let sink = if is_told_to_programs(&arguments) {
         let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
         let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-        let answer = as_json("usage", &message, Some("`folkmoot help` tells what there is"));
-        let sink = Sink::stdout(Secrets::default());
-        sink.put(&json::line(&answer));
-        return if sink.close().is_ok() { Exit::USAGE.into() } else { Exit::FAILED.into() };
-    }
-    // Nobody is left to tell if this cannot be printed.
-    let _ = error.print();
-    Exit(u8::try_from(error.exit_code()).unwrap_or(Exit::USAGE.0)).into()
+        let sink = Sink::stdout(secrets);
+        let help = Some("`folkmoot help` tells what there is");
+        sink.put(&json::line(&as_json("usage", &message, help)));
+        sink
+    } else {
+        let sink = Sink::stderr(secrets.clone());
+        sink.put(&Screen::stderr(secrets).text(&text));
+        sink
+    };
+    if sink.close().is_ok() { Exit::USAGE.into() } else { Exit::FAILED.into() }
 }
 
 /// Whether arguments that could not be read ask for JSON.

@@ -26,7 +26,7 @@ pub(crate) struct Init {
 impl Init {
     pub(crate) fn run(self, app: &App) -> Result<Exit> {
         write_new(&self.file, TEAM)?;
-        let file = self.file.display();
+        let file = app.screen().line(&self.file.to_string_lossy());
         app.tell(&format!("wrote {file}; try: folkmoot run {file} \"your task\""));
         Ok(Exit::DONE)
     }

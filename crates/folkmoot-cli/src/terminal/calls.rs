@@ -268,13 +268,11 @@ fn title(screen: &Screen, spec: &Spec, key: &Key, call: &Call) -> String {
 
 #[cfg(test)]
 mod tests {
+    use folkmoot_agents::Secrets;
     use folkmoot_core::event::Settled;
 
     use super::*;
-    use crate::terminal::{
-        secrets::Secrets,
-        testing::{Stage, agent, broadcast, reply},
-    };
+    use crate::terminal::testing::{Stage, agent, broadcast, reply};
 
     fn marks(calls: &mut Calls, stage: &mut Stage) -> Vec<Mark> {
         let mut marks = Vec::new();

@@ -171,7 +171,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
-    use crate::terminal::secrets::Secrets;
+    use folkmoot_agents::Secrets;
 
     fn problem(severity: Severity, code: &'static str, message: &str) -> Diagnostic {
         Diagnostic { severity, ..Diagnostic::error(code, message) }

@@ -88,7 +88,7 @@ impl Incoming {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::secrets::Secrets;
+    use folkmoot_agents::Secrets;
 
     #[test]
     fn the_end_of_a_stream_is_safe_and_on_one_line_however_it_is_split() {

@@ -22,7 +22,6 @@ pub(crate) mod plain;
 pub(crate) mod progress;
 pub(crate) mod result;
 pub(crate) mod screen;
-pub(crate) mod secrets;
 pub(crate) mod show;
 pub(crate) mod sink;
 pub(crate) mod stream;

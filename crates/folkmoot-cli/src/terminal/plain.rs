@@ -93,13 +93,11 @@ impl Observer for Plain {
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
+    use folkmoot_agents::Secrets;
     use folkmoot_core::{event::Event, limits::Limits, team::Agent};
 
     use super::*;
-    use crate::terminal::{
-        secrets::Secrets,
-        testing::{Stage, Written, agent, broadcast, reply},
-    };
+    use crate::terminal::testing::{Stage, Written, agent, broadcast, reply};
 
     fn plain(detail: Detail) -> (Plain, Written) {
         let written = Written::default();

@@ -143,6 +143,7 @@ fn spent(limits: &Limits, reason: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
+    use folkmoot_agents::Secrets;
     use folkmoot_core::{
         event::Event,
         money::Money,
@@ -151,10 +152,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::terminal::{
-        secrets::Secrets,
-        testing::{Stage, agent, broadcast, reply},
-    };
+    use crate::terminal::testing::{Stage, agent, broadcast, reply};
 
     fn over(spec: Spec) -> (Outcome, Limits) {
         let mut stage = Stage::new(spec);

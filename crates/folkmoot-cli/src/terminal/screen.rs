@@ -9,7 +9,9 @@ use std::{
 use anstyle::{AnsiColor, Style};
 use terminal_size::{Height, Width};
 
-use super::{filter, secrets::Secrets, width};
+use folkmoot_agents::Secrets;
+
+use super::{filter, width};
 
 /// Where text for people goes: a terminal, or a file or pipe that somebody may read later.
 #[derive(Clone, Debug)]

@@ -131,6 +131,7 @@ fn section(page: &mut String, screen: &Screen, heading: &str, foreign: &str) {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
+    use folkmoot_agents::Secrets;
     use folkmoot_core::{
         call::{Answer, ToolCall},
         team::{Says, ScriptedReply},
@@ -139,10 +140,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::terminal::{
-        secrets::Secrets,
-        testing::{Stage, agent, broadcast, reply},
-    };
+    use crate::terminal::testing::{Stage, agent, broadcast, reply};
 
     #[test]
     fn a_run_is_shown_with_its_calls_in_order_and_its_answer() {

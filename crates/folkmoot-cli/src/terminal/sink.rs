@@ -10,7 +10,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use super::secrets::Secrets;
+use folkmoot_agents::Secrets;
 
 /// How many bytes may wait before what can be had elsewhere is left out.
 const BACKLOG: usize = 1 << 20;

@@ -195,14 +195,12 @@ impl Observer for Stream {
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
+    use folkmoot_agents::Secrets;
     use folkmoot_core::view;
     use serde_json::Value;
 
     use super::*;
-    use crate::terminal::{
-        secrets::Secrets,
-        testing::{Stage, Written, agent, broadcast, reply},
-    };
+    use crate::terminal::testing::{Stage, Written, agent, broadcast, reply};
 
     fn stream(secrets: Secrets) -> (Stream, Written) {
         let written = Written::default();

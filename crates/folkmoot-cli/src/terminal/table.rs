@@ -130,7 +130,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::terminal::secrets::Secrets;
+    use folkmoot_agents::Secrets;
 
     fn table() -> Table {
         let mut table =

@@ -168,14 +168,12 @@ pub(crate) fn models(screen: &Screen, models: &[ModelRow]) -> String {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
+    use folkmoot_agents::Secrets;
     use folkmoot_core::team::Model;
     use folkmoot_runtime::{engine::RunId, summary::Summary};
 
     use super::*;
-    use crate::terminal::{
-        secrets::Secrets,
-        testing::{Stage, agent, broadcast, reply},
-    };
+    use crate::terminal::testing::{Stage, agent, broadcast, reply};
 
     const HOSTILE: &str = "x\u{1b}[2J\n\u{202e}y";
 

@@ -221,8 +221,8 @@ fn stands_elsewhere(text: &str, keys: &[&str]) -> bool {
     let text = without_reasoning(text);
     let text = without_replies(&text);
     let begins_line = |at: usize| {
-        let before = text[..at].rsplit(['\n', '\r']).next();
-        before.is_some_and(|before| trimmed(before).is_empty())
+        let before = text[..at].trim_end_matches(is_nothing);
+        before.is_empty() || text[before.len()..at].contains(['\n', '\r'])
     };
     let mut rest = text.to_string();
     for found in json::Scan::new(&text, &[]) {
@@ -253,7 +253,11 @@ fn broken_objects(text: &str) -> String {
 
 /// `text` without blanks and unseen characters around it.
 fn trimmed(text: &str) -> &str {
-    text.trim_matches(|c: char| c.is_whitespace() || is_invisible(c))
+    text.trim_matches(is_nothing)
+}
+
+fn is_nothing(c: char) -> bool {
+    c.is_whitespace() || is_invisible(c)
 }
 
 /// Whether `text` holds `key` where an object could have it, whatever quotation marks stand around it.
@@ -330,7 +334,8 @@ mod tests {
         );
         assert_eq!(find("{\"verdict\": \"reject\"}\nAPPROVED"), Err(Unreadable::Malformed));
         assert_eq!(find("APPROVED\n```css\n{ color: red }\n```"), Ok(None));
-        for object in ["{'verdict': 'approve'}", "{verdict: approve}", "{“verdict”：“approve”}"] {
+        for object in ["{'verdict': 'approve'}", "{verdict: approve}", "{“verdict”：“approve”}"]
+        {
             assert_eq!(find(object), Err(Unreadable::Malformed), "{object}");
             assert_eq!(find(&format!("LGTM\n```\n{object}\n```")), Err(Unreadable::Malformed));
         }

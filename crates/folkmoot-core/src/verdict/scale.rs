@@ -102,7 +102,8 @@ fn number(rest: &str) -> Option<f64> {
 fn ends_number(rest: &str) -> bool {
     static GOES_ON: LazyLock<Regex> = LazyLock::new(|| {
         let joins = r"[-–—/⁄÷×±]|(?:to|or|and)\b|至|到|或|和";
-        Regex::new(&format!(r"^\s+(?:[%‰]|(?:{joins})?\s*[-+]?\.?\d)")).expect("the pattern is sound")
+        Regex::new(&format!(r"^\s+(?:[%‰]|(?:{joins})?\s*[-+]?\.?\d)"))
+            .expect("the pattern is sound")
     });
     if GOES_ON.is_match(rest) {
         return false;

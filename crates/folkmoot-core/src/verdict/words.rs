@@ -323,6 +323,16 @@ mod tests {
     }
 
     #[test]
+    fn long_and_hostile_replies_are_read_at_once() {
+        for unit in
+            ["{\"a\":1} ", "{\n", "{\"verdic\":\n", "\"", "```\n{", "> {} ", "<think>", "，{a}\n"]
+        {
+            let text = unit.repeat((1 << 18) / unit.len());
+            assert!(read(&text).value().is_none(), "{unit}");
+        }
+    }
+
+    #[test]
     fn a_blocking_finding_blocks_whatever_the_word_says() {
         let with = |severity: &str| json!({"verdict": "approve", "findings": [{"severity": severity, "text": "t"}]});
         let read = |value| VERDICTS.read(&Answer::json(value));
