@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Add};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 use crate::call::Tokens;
 
@@ -44,15 +44,40 @@ impl fmt::Display for Money {
 
 /// What a model asks for a million tokens, in US dollars.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Price {
     /// Tokens read.
+    #[serde(deserialize_with = "amount")]
     pub input: f64,
     /// Tokens written.
+    #[serde(deserialize_with = "amount")]
     pub output: f64,
     /// Tokens read from the provider's cache; the price of `input` unless given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "amount_if_given",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub cached_input: Option<f64>,
 }
+
+/// A price of a million tokens: a negative one would pay back a budget, and no comparison holds for
+/// what is no number (rules.md 13.9).
+fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let amount = f64::deserialize(deserializer)?;
+    if (0.0..=DEAREST).contains(&amount) {
+        Ok(amount)
+    } else {
+        Err(D::Error::custom(format!("a price must be a number from 0 to {DEAREST}; got {amount}")))
+    }
+}
+
+fn amount_if_given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    amount(deserializer).map(Some)
+}
+
+/// The highest price of a million tokens: a dollar for each.
+const DEAREST: f64 = 1e6;
 
 impl Price {
     /// The price of what costs nothing, such as a script.
@@ -79,6 +104,22 @@ fn per_token(per_million: f64) -> Money {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_price_is_no_less_than_nothing_and_its_fields_are_known() {
+        let read = serde_json::from_str::<Price>;
+        assert!(read(r#"{"input": 0, "output": 1000000, "cached_input": 0.5}"#).is_ok());
+        for price in [
+            r#"{"input": -1, "output": 1}"#,
+            r#"{"input": 1, "output": -0.1}"#,
+            r#"{"input": 1, "output": 1000000.1}"#,
+            r#"{"input": 1, "output": 1, "cached_input": -1}"#,
+            r#"{"input": "1", "output": 1}"#,
+            r#"{"input": 1, "output": 1, "cached": 1}"#,
+        ] {
+            assert!(read(price).is_err(), "{price}");
+        }
+    }
 
     #[test]
     fn cached_tokens_cost_their_own_price_or_the_full_one() {

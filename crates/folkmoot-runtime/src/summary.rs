@@ -3,7 +3,9 @@
 use folkmoot_core::{
     run::Run,
     spec::Spec,
+    text::shorten,
     view::{self, Status, UsageReport},
+    words::Language,
 };
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +20,7 @@ pub struct Summary {
     pub strategy: String,
     /// The team's name.
     pub team: String,
-    /// The task, its beginning at least.
+    /// The task; of a long one head and tail.
     pub prompt: String,
     /// The wall clock at its start, in microseconds since 1970.
     pub started_at: u64,
@@ -41,7 +43,7 @@ impl Summary {
             reason: outcome.reason,
             strategy: outcome.strategy,
             team: spec.team.name.to_string(),
-            prompt: spec.task.chars().take(PROMPT).collect(),
+            prompt: shorten(&spec.task, PROMPT, Language::of(&spec.task)).into_owned(),
             started_at: run.wall_at(folkmoot_core::time::Time::default()),
             ended_at: ended.then(|| run.wall_at(run.at())),
             usage: outcome.meta.usage,

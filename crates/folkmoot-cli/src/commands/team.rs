@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs::File,
     io::Read,
     path::{Path, PathBuf},
 };
@@ -25,8 +26,8 @@ use crate::{
     terminal::diagnostics,
 };
 
-/// The largest task, in bytes.
-const LARGEST_TASK: u64 = 1 << 20;
+/// The largest task, and the largest file of a team, in bytes.
+const LARGEST: u64 = 1 << 20;
 
 /// A team and a task.
 #[derive(Debug, Args)]
@@ -181,11 +182,11 @@ pub(super) fn from_stdin_if_asked(given: String) -> Result<String> {
         return Ok(given);
     }
     let mut text = String::new();
-    let mut input = std::io::stdin().lock().take(LARGEST_TASK + 1);
+    let mut input = std::io::stdin().lock().take(LARGEST + 1);
     input
         .read_to_string(&mut text)
         .map_err(|error| Refusal::new("unreadable_prompt", format!("standard input: {error}")))?;
-    if text.len() as u64 > LARGEST_TASK {
+    if text.len() as u64 > LARGEST {
         return Err(Refusal::new("too_large", "the task is over 1 MiB").into());
     }
     Ok(text)
@@ -210,7 +211,7 @@ impl Team {
         let config = app.config()?;
         let (catalog, providers) = (config.catalog(), config.providers());
         let bytes = match origin {
-            Origin::File(file) => std::fs::read(file).map_err(|error| unreadable(file, &error))?,
+            Origin::File(file) => read(file).map_err(|error| unreadable(file, &error))?,
             Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => Vec::new(),
         };
         let source = match origin {
@@ -228,9 +229,7 @@ impl Team {
             Origin::File(file) => std::path::absolute(file).ok(),
             Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => None,
         };
-        let read = |relative: &str| {
-            std::fs::read_to_string(folder.join(relative)).map_err(|error| error.to_string())
-        };
+        let read = |relative: &str| read_text(&folder.join(relative));
         let checked = check::check(&Input {
             source,
             name: &name,
@@ -352,6 +351,22 @@ impl Origin {
             Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => self.name(),
         }
     }
+}
+
+/// The bytes of a file; of one that is too large as many as tell so.
+fn read(file: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(file)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The text of a file beside the team file.
+fn read_text(file: &Path) -> Result<String, String> {
+    let bytes = read(file).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > LARGEST {
+        return Err("it is larger than 1 MiB".to_owned());
+    }
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
 }
 
 fn unreadable(file: &Path, error: &std::io::Error) -> Refusal {

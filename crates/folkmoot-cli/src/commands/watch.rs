@@ -6,7 +6,7 @@ use folkmoot_runtime::driver::Observer;
 use super::drive::tell;
 use crate::{
     app::App,
-    exit::Exit,
+    exit::{Exit, Refusal},
     terminal::{plain::Detail, progress::Progress, stream},
 };
 
@@ -25,6 +25,11 @@ impl Watch {
         let (engine, id) = app.engine_and_run(&self.run).await?;
         let mut watcher = engine.watch(&id, self.after).await?;
         let loaded = engine.load(&id).await?;
+        let last = loaded.run.seq();
+        if self.after > last {
+            let message = format!("run {id} has no event {}; its last is {last}", self.after);
+            return Err(Refusal::new("unknown_event", message).into());
+        }
         let mut run = Run::fold(loaded.records.iter().filter(|it| it.seq <= self.after));
         if run.ending().is_none() && !loaded.is_alive() {
             app.tell(&format!("nobody drives run {id}; `folkmoot resume {id}` goes on with it"));

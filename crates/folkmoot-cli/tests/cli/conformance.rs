@@ -8,6 +8,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use folkmoot_stub::{Completion, Reply, Stub};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -15,16 +16,25 @@ use crate::{
     matching::{Mismatch, contains, contains_not, equals, matches, need},
 };
 
-const CASES: &str = include_str!("../cases/strategies.yaml");
-
 #[test]
 fn every_strategy_case_holds() {
+    try_all(include_str!("../cases/strategies.yaml"), 200);
+}
+
+#[test]
+fn every_fault_case_holds() {
+    try_all(include_str!("../cases/faults.yaml"), 120);
+}
+
+/// Tries every case of a file that has more than `least` of them.
+fn try_all(cases: &str, least: usize) {
     // YAML 1.2: `y` is a name, not a truth value.
     let options = serde_saphyr::options! { strict_booleans: true };
     let cases: Value =
-        serde_saphyr::from_str_with_options(CASES, options).expect("the case file is YAML");
+        serde_saphyr::from_str_with_options(cases, options).expect("the case file is YAML");
     let cases = cases["cases"].as_array().expect("the file has a list of cases");
-    assert!(cases.len() > 200, "cases are missing: there are only {}", cases.len());
+    let cases: Vec<Value> = cases.iter().flat_map(variants).collect();
+    assert!(cases.len() > least, "cases are missing: there are only {}", cases.len());
     let failures = Mutex::new(Vec::new());
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -43,6 +53,39 @@ fn every_strategy_case_holds() {
     assert!(failures.is_empty(), "{} cases fail:\n{}", failures.len(), failures.join("\n"));
 }
 
+/// A case once for each of its variants, or as it is: a variant says what stands for the words in
+/// capitals, and may have an `expect` of its own.
+fn variants(case: &Value) -> Vec<Value> {
+    let Some(variants) = case["variants"].as_array() else { return vec![case.clone()] };
+    let variant = |(n, variant): (usize, &Value)| {
+        let mut words = variant.as_object().expect("a variant is a map").clone();
+        let expect = words.shift_remove("expect");
+        let mut case = case.clone();
+        case["id"] = format!("{} #{}", text(&case["id"]), n + 1).into();
+        case["expect"] = expect.unwrap_or(case["expect"].take());
+        fill(&mut case, &words);
+        case
+    };
+    variants.iter().enumerate().map(variant).collect()
+}
+
+/// Puts the values of `words` where they stand in `value`: the whole of a text, or a part of one.
+fn fill(value: &mut Value, words: &Map<String, Value>) {
+    match value {
+        Value::String(text) => match words.get(text) {
+            Some(word) => *value = word.clone(),
+            None => {
+                for (word, by) in words {
+                    *text = text.replace(word, by.as_str().unwrap_or(word));
+                }
+            }
+        },
+        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, words)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| fill(field, words)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 fn try_case(case: &Value) -> Result<(), Mismatch> {
     match case["kind"].as_str() {
         Some("cli") => try_command(case),
@@ -58,7 +101,12 @@ fn run_team(bench: &Bench, mode: &str, prompt: &str, strategy: Option<&str>) -> 
 }
 
 fn try_team(case: &Value) -> Result<(), Mismatch> {
-    let bench = Bench::with_team(&team_of(case).to_string());
+    let file = file_of(case);
+    let stub = case["stub"].as_array().map(|it| Stub::start(it.iter().map(stub_reply)));
+    let bench = match &stub {
+        Some(stub) => Bench::with_models(&file, stub),
+        None => Bench::with_team(&file),
+    };
     let expect = &case["expect"];
     if let Some(warmup) = case.get("warmup") {
         run_team(&bench, "run", text(&warmup["prompt"]), warmup["strategy"].as_str());
@@ -78,7 +126,7 @@ fn try_team(case: &Value) -> Result<(), Mismatch> {
 }
 
 fn try_command(case: &Value) -> Result<(), Mismatch> {
-    let bench = Bench::with_team(&team_of(case).to_string());
+    let bench = Bench::with_team(&file_of(case));
     let expect = &case["expect"];
     let args = case["args"].as_array().expect("a cli case has args").iter();
     let args = args.map(text).map(|arg| if arg == "{team}" { "team.yaml" } else { arg });
@@ -102,6 +150,18 @@ fn calls(bench: &Bench, run: &str) -> Result<Vec<Value>, Mismatch> {
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("a text is expected: {value}"))
+}
+
+/// A reply of the model server: a text, with `reasoning` beside it in a field of its own.
+fn stub_reply(reply: &Value) -> Reply {
+    let reasoning = reply["reasoning"].as_str().map(str::to_owned);
+    let said = reply["text"].as_str().or(reply.as_str()).expect("a reply has a text");
+    Reply::stream(&Completion { reasoning, ..Completion::text([said]) })
+}
+
+/// The bytes of the team file: as they are given, or made of what the case says.
+fn file_of(case: &Value) -> String {
+    case["file"].as_str().map_or_else(|| team_of(case).to_string(), str::to_owned)
 }
 
 fn team_of(case: &Value) -> Value {
@@ -132,7 +192,9 @@ fn agent_of(mut agent: Value) -> Value {
     for key in ["replies", "rules"] {
         script.extend(fields.shift_remove(key).map(|value| (key.to_owned(), value)));
     }
-    fields.insert("script".into(), script.into());
+    if !fields.contains_key("model") || !script.is_empty() {
+        fields.insert("script".into(), script.into());
+    }
     agent
 }
 

@@ -5,6 +5,7 @@ mod check;
 mod config;
 mod conformance;
 mod examples;
+mod faults;
 mod fork;
 mod help;
 mod matching;
