@@ -69,7 +69,8 @@ fn variants(case: &Value) -> Vec<Value> {
     variants.iter().enumerate().map(variant).collect()
 }
 
-/// Puts the values of `words` where they stand in `value`: the whole of a text, or a part of one.
+/// Puts the values of `words` where they stand in `value`: the whole of a text or key, or a part of a
+/// text.
 fn fill(value: &mut Value, words: &Map<String, Value>) {
     match value {
         Value::String(text) => match words.get(text) {
@@ -81,7 +82,13 @@ fn fill(value: &mut Value, words: &Map<String, Value>) {
             }
         },
         Value::Array(items) => items.iter_mut().for_each(|item| fill(item, words)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| fill(field, words)),
+        Value::Object(fields) => {
+            for (key, mut field) in std::mem::take(fields) {
+                fill(&mut field, words);
+                let key = words.get(&key).and_then(Value::as_str).map_or(key, str::to_owned);
+                fields.insert(key, field);
+            }
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

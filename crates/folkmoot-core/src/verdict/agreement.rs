@@ -4,9 +4,13 @@ use super::{clean::without_reasoning, object::structured};
 use crate::call::Answer;
 
 /// The answer that `answer` says is common to all: the text behind a first line `agree`, or the
-/// `answer` of an object whose `agree` is true. An object with `agree` decides alone.
+/// `answer` of an object whose `agree` is true. An object with `agree`, even a broken one, decides
+/// alone.
 pub fn read(answer: &Answer) -> Option<String> {
-    let object = structured(answer).ok().flatten();
+    let object = match structured(answer) {
+        Err(broken) if broken.has_key("agree") => return None,
+        object => object.ok().flatten(),
+    };
     let common = match object.filter(|object| object.contains_key("agree")) {
         Some(object) if object["agree"] == true => {
             object.get("answer")?.as_str()?.trim().to_owned()
@@ -72,6 +76,8 @@ mod tests {
             Some("42".into())
         );
         assert_eq!(agreed("agree\n42\n```\n{\"agree\": false}\n```"), None);
+        assert_eq!(agreed("agree\n42\n```\n{\"agree\": fal"), None);
+        assert_eq!(agreed("agree\n```\n{ 42").as_deref(), Some("```\n{ 42"));
         let object = |value| read(&Answer::json(value));
         assert_eq!(object(json!({"agree": true, "answer": "42"})), Some("42".into()));
         for value in [

@@ -81,9 +81,7 @@ impl Object {
         let object = match structured(answer) {
             Ok(object) => object,
             Err(Broken { failure: Failure::CutOff, .. }) => return Err(Unreadable::CutOff),
-            Err(Broken { text, .. })
-                if KEYS.iter().chain([&asked]).any(|key| has_key(&text, key)) =>
-            {
+            Err(broken) if KEYS.iter().chain([&asked]).any(|key| broken.has_key(key)) => {
                 return Err(Unreadable::Malformed);
             }
             Err(_) => None,
@@ -159,6 +157,13 @@ fn finding(value: &Value) -> Option<Finding> {
 pub(super) struct Broken {
     failure: Failure,
     text: String,
+}
+
+impl Broken {
+    /// Whether it would have had `key`.
+    pub(super) fn has_key(&self, key: &str) -> bool {
+        has_key(&self.text, key)
+    }
 }
 
 /// The object that `answer` is, or that its last fenced block holds.
