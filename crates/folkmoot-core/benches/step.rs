@@ -1,0 +1,142 @@
+//! How long a step of the kernel takes in runs of growing length: `cargo bench -p folkmoot-core`.
+//!
+//! Beside each stands what it takes to write the same records as JSON, measured in the same run:
+//! machines and their moods differ, the ratio of the two does not much.
+
+#![expect(clippy::print_stdout, reason = "it measures and tells")]
+#![expect(clippy::disallowed_types, reason = "it measures real time")]
+
+use std::{
+    hint::black_box,
+    sync::Arc,
+    time::{self, Instant},
+};
+
+use folkmoot_core::{
+    call::{Answer, Usage},
+    event::Record,
+    key::Key,
+    known::Entry,
+    limits::Limits,
+    programs::{Broadcast, Clocks, Consensus, Convergence, Debate, Relay, Sequential, Supervise},
+    run::Run,
+    sim::{Happening, Sim, World},
+    spec::{Collaboration, Spec},
+    team::{Agent, AgentId, Model, Target, Team},
+    time::Duration,
+};
+use serde_json::json;
+
+/// How often each run is measured; the median counts.
+const ROUNDS: usize = 5;
+
+/// About how many calls the runs have.
+const CALLS: [usize; 3] = [10, 400, 2000];
+
+/// Everybody says about two kilobytes, now and then something else; the supervisor plans as many
+/// tasks as it is told.
+struct Talkative {
+    tasks: usize,
+}
+
+impl World for Talkative {
+    fn answer(&mut self, _: &Spec, run: &Run, key: &Key, entry: &Entry) -> Option<Happening> {
+        let text = match key.as_str() {
+            "plan" => self.plan(),
+            _ => format!("{} {}", "x".repeat(2000), run.seq()),
+        };
+        let tokens = entry.reserved.unwrap_or_default().tokens;
+        let usage = Usage { tokens, ..Usage::default() };
+        let outcome = Ok(Answer::text(text).into());
+        Some(Happening { after: Duration::from_millis(1), outcome, usage })
+    }
+}
+
+impl Talkative {
+    fn plan(&self) -> String {
+        let task = |n| json!({ "id": format!("task_{n}"), "description": "do it" });
+        json!({ "tasks": (1..=self.tasks).map(task).collect::<Vec<_>>() }).to_string()
+    }
+}
+
+fn agent(id: &AgentId) -> Agent {
+    let model = Model { max_output_tokens: Some(1000), ..Model::new("p", "m") };
+    Agent::new(&id.0, Target::Model(model))
+}
+
+fn measure(people: usize, tasks: usize, how: impl Fn(Vec<AgentId>) -> Collaboration) {
+    let ids: Vec<AgentId> = (1..=people).map(|n| AgentId(format!("agent-{n}").into())).collect();
+    let spec = Arc::new(Spec {
+        team: Team { name: "pace".into(), agents: ids.iter().map(agent).collect() },
+        task: "Which way?".into(),
+        collaboration: how(ids),
+        auto: None,
+        limits: Limits { tokens: Some(u64::MAX / 2), ..Limits::default() },
+        warnings: Vec::new(),
+        recipe: None,
+    });
+    let (mut steps, mut texts) = (Vec::new(), Vec::new());
+    let mut shown = String::new();
+    for _ in 0..ROUNDS {
+        let mut world = Talkative { tasks };
+        let clock = Instant::now();
+        let sim = Sim::start(spec.clone(), 0, 0, &mut world).finish(&mut world);
+        let calls = u32::try_from(sim.run.ledger().run.calls).unwrap_or(u32::MAX);
+        steps.push(clock.elapsed() / calls);
+        let clock = Instant::now();
+        black_box(sim.log.iter().map(Record::to_json).map(|it| it.len()).sum::<usize>());
+        texts.push(clock.elapsed() / calls);
+        let last = sim.run.ending().map_or("unfinished", |ending| &*ending.reason);
+        shown = format!("{calls:>5} calls of {people:>4}, {last}");
+    }
+    let (step, text) = (median(steps), median(texts));
+    let ratio = step.as_secs_f64() / text.as_secs_f64();
+    let shape = spec.collaboration.name();
+    println!("{shape:<10} {step:>9.1?} a call, {ratio:>5.1} x its JSON   {shown}");
+}
+
+fn median(mut times: Vec<time::Duration>) -> time::Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn main() {
+    let clocks = Clocks::default();
+    for (people, rounds) in [(3, 3), (20, 20), (50, 40)] {
+        measure(people, 0, |agents| {
+            let judge = agents[0].clone();
+            Collaboration::Debate(Debate { agents, rounds, judge, clocks })
+        });
+    }
+    for calls in CALLS {
+        measure(calls, 0, |agents| {
+            Collaboration::Broadcast(Broadcast { agents, rounds: 1, clocks })
+        });
+    }
+    for calls in CALLS {
+        measure(calls / 2, 0, |agents| {
+            let judge = agents[0].clone();
+            Collaboration::Consensus(Consensus { agents, judge, self_votes: false, clocks })
+        });
+    }
+    for calls in CALLS {
+        measure(10, 0, |ids| {
+            let order = ids.iter().cycle().take(calls).cloned().collect();
+            Collaboration::Sequential(Sequential { order, clocks })
+        });
+    }
+    for calls in CALLS {
+        measure(10, 0, |order| {
+            let (convergence, rounds) = (Convergence::Exact, calls as u32 / 10);
+            Collaboration::Relay(Relay { order, rounds, convergence, clocks })
+        });
+    }
+    for calls in CALLS {
+        measure(11, calls - 2, |mut workers| {
+            let supervisor = workers.pop().expect("there are eleven");
+            let (replan, strict, max_tasks) = (true, false, u32::MAX);
+            let it = Supervise { supervisor, workers, replan, strict, max_tasks, clocks };
+            Collaboration::Supervisor(it)
+        });
+    }
+}
