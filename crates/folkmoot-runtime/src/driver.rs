@@ -176,7 +176,8 @@ impl Driver {
         let first = std::mem::take(&mut self.first);
         self.clock.since = Instant::now();
         self.step(first, Vec::new(), observer).await?;
-        let mut renewal = tokio::time::interval(CLAIM / 3);
+        let renewal = CLAIM / 3;
+        let mut renewal = tokio::time::interval_at(Instant::now() + renewal, renewal);
         while self.run.ending().is_none() {
             let wakes = self.wakes_at.map(|at| self.clock.when(at));
             let (mut events, mut posts) = (Vec::new(), Vec::new());

@@ -10,15 +10,14 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::Connection;
-
-use super::{error::Stop, open, read};
+use super::writer::Looks;
 use crate::store::{StoreError, watch::Hub};
 
 /// How often the file is looked at while something is watched.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// A handle to the thread that looks; it starts with the first watch and ends with the store.
+/// A handle to the thread that has the writer look; it starts with the first watch and ends with the
+/// store.
 #[derive(Debug, Default)]
 pub(super) struct Follower {
     wake: Mutex<Option<SyncSender<()>>>,
@@ -26,35 +25,32 @@ pub(super) struct Follower {
 
 impl Follower {
     /// Makes sure that what is watched in `hub` is looked at.
-    pub(super) fn follow(&self, path: &Path, hub: &Arc<Hub>) -> Result<(), StoreError> {
+    pub(super) fn follow(
+        &self,
+        path: &Path,
+        hub: &Arc<Hub>,
+        looks: impl FnOnce() -> Looks,
+    ) -> Result<(), StoreError> {
         let mut wake = self.wake.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(wake) = &*wake {
             // A full channel already holds what will wake the thread.
             let _ = wake.try_send(());
             return Ok(());
         }
-        let connection = open::connect(path).map_err(|error| Stop::from(error).at(path))?;
         let (sender, woken) = sync_channel(1);
-        let hub = Arc::clone(hub);
+        let (hub, looks) = (Arc::clone(hub), looks());
         thread::Builder::new()
             .name("folkmoot-watch".to_owned())
-            .spawn(move || look(&connection, &hub, &woken))
+            .spawn(move || follow(&looks, &hub, &woken))
             .map_err(|source| StoreError::Io { path: path.to_owned(), source: Arc::new(source) })?;
         *wake = Some(sender);
         Ok(())
     }
 }
 
-fn look(connection: &Connection, hub: &Hub, woken: &Receiver<()>) {
-    let mut seen = None;
+fn follow(looks: &Looks, hub: &Hub, woken: &Receiver<()>) {
     loop {
-        // A failure is not lost: whoever waits for the stream long enough will read, and meet it.
-        if let Ok(version) = version(connection)
-            && seen != Some(version)
-            && publish(connection, hub).is_ok()
-        {
-            seen = Some(version);
-        }
+        looks.ask_for_one();
         let closed = if hub.is_idle() {
             woken.recv().is_err()
         } else {
@@ -64,16 +60,4 @@ fn look(connection: &Connection, hub: &Hub, woken: &Receiver<()>) {
             return;
         }
     }
-}
-
-/// A number that changes whenever another connection commits.
-fn version(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
-}
-
-fn publish(connection: &Connection, hub: &Hub) -> rusqlite::Result<()> {
-    for stream in hub.watched() {
-        hub.publish(&stream, read::tip(connection, &stream)?);
-    }
-    Ok(())
 }

@@ -2,7 +2,7 @@
 //!
 //! One thread writes: whatever waits while a commit is under way shares the next one. Reads have
 //! connections of their own and wait for nobody. What other processes write is noticed by looking at
-//! the file's version while something is watched.
+//! the file's version while something is watched; what this one writes is known without looking.
 
 mod error;
 mod follow;
@@ -99,7 +99,7 @@ impl Store for SqliteStore {
 
     async fn watch(&self, stream: &StreamId) -> Result<Watch, StoreError> {
         let watch = self.hub.subscribe(stream);
-        self.follower.follow(&self.path, &self.hub)?;
+        self.follower.follow(&self.path, &self.hub, || self.writer.looks())?;
         let name = stream.clone();
         let tip = self.readers.with(move |snapshot| Ok(read::tip(snapshot, &name)?)).await?;
         self.hub.publish(stream, tip);

@@ -9,7 +9,10 @@ use std::{
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
-use super::error::{Stop, patiently};
+use super::{
+    error::{Stop, patiently},
+    read,
+};
 use crate::store::{
     StoreError, StreamId,
     watch::{Hub, Tip},
@@ -22,7 +25,7 @@ const QUEUE: usize = 1_024;
 #[derive(Debug)]
 pub(super) struct Writer {
     /// `None` only while the store is dropped.
-    jobs: Option<mpsc::Sender<Box<dyn Job>>>,
+    orders: Option<mpsc::Sender<Order>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -33,14 +36,23 @@ impl Writer {
         path: Arc<Path>,
         hub: Arc<Hub>,
     ) -> Result<Writer, StoreError> {
-        let (jobs, queue) = mpsc::channel(QUEUE);
+        let (orders, queue) = mpsc::channel(QUEUE);
         let place = path.to_path_buf();
-        let pen = Pen { connection, path, hub };
+        let pen = Pen { connection, path, hub, seen: None };
         let thread = thread::Builder::new()
             .name("folkmoot-store".to_owned())
             .spawn(move || pen.write(queue))
             .map_err(|source| StoreError::Io { path: place, source: Arc::new(source) })?;
-        Ok(Writer { jobs: Some(jobs), thread: Some(thread) })
+        Ok(Writer { orders: Some(orders), thread: Some(thread) })
+    }
+
+    /// Lets its holder have the thread look at what others wrote; it does not keep the thread alive.
+    pub(super) fn looks(&self) -> Looks {
+        Looks(self.orders().downgrade())
+    }
+
+    fn orders(&self) -> &mpsc::Sender<Order> {
+        self.orders.as_ref().expect("the store is not being dropped while it is used")
     }
 
     /// Has `work` done in a transaction, perhaps together with that of others, and returns when it
@@ -52,18 +64,38 @@ impl Writer {
     {
         let (reply, answer) = oneshot::channel();
         let job = Box::new(Task { work, result: None, reply });
-        let jobs = self.jobs.as_ref().expect("the store is not being dropped while it is used");
-        jobs.send(job).await.map_err(|_| StoreError::Closed)?;
+        self.orders().send(Order::Write(job)).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.jobs = None;
+        self.orders = None;
         if let Some(thread) = self.thread.take() {
             // If it panicked, those who waited were told.
             let _ = thread.join();
+        }
+    }
+}
+
+/// What the thread is told to do.
+enum Order {
+    Write(Box<dyn Job>),
+    /// See whether another connection wrote. The connection that writes is the one to ask: its own
+    /// commits are no news to it.
+    Look,
+}
+
+/// Has the writing thread look at what other connections wrote.
+#[derive(Debug)]
+pub(super) struct Looks(mpsc::WeakSender<Order>);
+
+impl Looks {
+    /// Asks for a look, unless so much waits that one more look would only add to it.
+    pub(super) fn ask_for_one(&self) {
+        if let Some(orders) = self.0.upgrade() {
+            let _ = orders.try_send(Order::Look);
         }
     }
 }
@@ -126,14 +158,43 @@ struct Pen {
     connection: Connection,
     path: Arc<Path>,
     hub: Arc<Hub>,
+    /// The version of the file at the last look.
+    seen: Option<i64>,
 }
 
 impl Pen {
-    fn write(self, mut queue: mpsc::Receiver<Box<dyn Job>>) {
-        let mut jobs = Vec::new();
-        while queue.blocking_recv_many(&mut jobs, QUEUE) > 0 {
-            self.commit(std::mem::take(&mut jobs));
+    fn write(mut self, mut queue: mpsc::Receiver<Order>) {
+        let mut orders = Vec::new();
+        while queue.blocking_recv_many(&mut orders, QUEUE) > 0 {
+            let (mut jobs, mut looks) = (Vec::with_capacity(orders.len()), false);
+            for order in orders.drain(..) {
+                match order {
+                    Order::Write(job) => jobs.push(job),
+                    Order::Look => looks = true,
+                }
+            }
+            if !jobs.is_empty() {
+                self.commit(jobs);
+            }
+            if looks {
+                // A failure is not lost: the version stays unseen, and whoever waits for the stream
+                // long enough will read, and meet it.
+                let _ = self.look();
+            }
         }
+    }
+
+    /// Publishes how far every stream has come that is watched, if another connection committed.
+    fn look(&mut self) -> rusqlite::Result<()> {
+        let mut version = self.connection.prepare_cached("PRAGMA data_version")?;
+        let version = version.query_row([], |row| row.get(0))?;
+        if self.seen != Some(version) {
+            for stream in self.hub.watched() {
+                self.hub.publish(&stream, read::tip(&self.connection, &stream)?);
+            }
+            self.seen = Some(version);
+        }
+        Ok(())
     }
 
     /// Commits all jobs together; if that fails, each by itself, so that none suffers for another.
@@ -205,7 +266,7 @@ mod tests {
         let path: Arc<Path> = folder.path().join("folkmoot.db").into();
         let connection = open::open(&path).expect("the store opens");
         connection.pragma_update(None, pragma, value).expect("it is a known pragma");
-        let pen = Pen { connection, path, hub: Arc::default() };
+        let pen = Pen { connection, path, hub: Arc::default(), seen: None };
 
         let (jobs, answers): (_, Vec<_>) =
             writes.iter().map(|(name, bytes)| append(name, *bytes)).unzip();
