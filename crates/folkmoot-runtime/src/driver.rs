@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     backend::{Backend, Delta, Request, Response},
     engine::{EngineError, RunId, Wish},
-    store::{Append, Claim, Post, Store, Watch},
+    store::{Append, Claim, Owner, Post, Store, Watch},
     summary::Summary,
     tools::{ToolRequest, Toolbox},
 };
@@ -34,6 +34,8 @@ const BATCH: usize = 256;
 
 /// What a driver needs of its surroundings.
 pub(crate) struct World {
+    /// Who drives.
+    pub(crate) owner: Owner,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) tools: Arc<dyn Toolbox>,
@@ -162,7 +164,11 @@ impl Driver {
     ) -> Result<Driven, EngineError> {
         let driven = self.drive_on(&observer, &interrupt).await;
         self.jobs.shutdown().await;
-        let released = self.world.store.release(self.claim).await;
+        // What ends a run gives the claim back too.
+        let released = match (&driven, self.run.ending()) {
+            (Ok(()), Some(_)) => Ok(()),
+            _ => self.world.store.release(self.claim).await,
+        };
         driven?;
         released?;
         Ok(Driven { id: self.id, spec: self.spec, run: self.run })
@@ -223,8 +229,16 @@ impl Driver {
         let Stepped { records, wakes_at } = self.run.step(spec.program(), &spec, events, now);
         self.wakes_at = wakes_at;
         let bodies = records.iter().map(|record| record.to_json().into()).collect();
-        let mut append = Append::under(&self.claim, after, bodies);
-        if after == 0 || self.run.ending().is_some() {
+        let (is_new, is_over) = (after == 0, self.run.ending().is_some());
+        let mut append = if is_new {
+            Append::founding(&self.claim.stream, self.world.owner.clone(), CLAIM, bodies)
+        } else {
+            Append::under(&self.claim, after, bodies)
+        };
+        if is_over {
+            append = append.last();
+        }
+        if is_new || is_over {
             append = append.summary(Summary::of(&self.spec, &self.run).to_json());
         }
         for post in posts {

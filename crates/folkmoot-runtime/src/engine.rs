@@ -226,7 +226,6 @@ pub struct Change {
 /// Starts, loads, lists, forks, watches and checks runs.
 pub struct Engine {
     world: Arc<World>,
-    owner: Owner,
 }
 
 impl Engine {
@@ -237,7 +236,8 @@ impl Engine {
         tools: Arc<dyn Toolbox>,
         label: &str,
     ) -> Engine {
-        Engine { world: Arc::new(World { store, backend, tools }), owner: Owner::this(label) }
+        let owner = Owner::this(label);
+        Engine { world: Arc::new(World { owner, store, backend, tools }) }
     }
 
     fn store(&self) -> &dyn Store {
@@ -252,7 +252,7 @@ impl Engine {
 
     async fn begin(&self, spec: Arc<Spec>, first: Vec<Event>) -> Result<Driver, EngineError> {
         let id = RunId::random();
-        let claim = self.claim(&id).await?;
+        let claim = Claim::on_new(&id.stream());
         Driver::new(id, spec, Run::default(), self.world.clone(), claim, first).await
     }
 
@@ -349,7 +349,7 @@ impl Engine {
     }
 
     async fn claim(&self, id: &RunId) -> Result<Claim, EngineError> {
-        let claim = self.store().claim(&id.stream(), self.owner.clone(), CLAIM).await;
+        let claim = self.store().claim(&id.stream(), self.world.owner.clone(), CLAIM).await;
         claim.map_err(|error| match error {
             StoreError::Held { by, .. } => EngineError::Owned { run: id.clone(), by },
             error => EngineError::Store(error),

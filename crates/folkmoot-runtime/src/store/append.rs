@@ -1,8 +1,8 @@
 //! What is appended, and the one place that decides whether it may be.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use super::{Claim, Head, MAX_BODY, StoreError, StreamId, claim::Tenure};
+use super::{Claim, Head, MAX_BODY, Owner, StoreError, StreamId, claim::Tenure};
 
 /// Rows to append to a stream, and what becomes true with them.
 ///
@@ -16,24 +16,62 @@ pub struct Append {
     pub after: u64,
     /// The bodies, any JSON text.
     pub bodies: Vec<Arc<str>>,
-    /// The number of the claim they are made under.
-    pub fence: Option<u64>,
+    /// By what right.
+    pub right: Right,
+    /// Whether the claim is given back with them.
+    pub is_last: bool,
     /// What replaces the stream's summary.
     pub summary: Option<Arc<str>>,
     /// The posts that are done with, by id, and the outcome of each.
     pub done: Vec<(Arc<str>, Arc<str>)>,
 }
 
+/// By what right rows are appended.
+#[derive(Clone, Debug)]
+pub enum Right {
+    /// Nobody has the stream claimed.
+    Unclaimed,
+    /// The claim of this number.
+    Claim(u64),
+    /// The stream is new, and this owner claims it with its first rows, for so long.
+    Founder(Owner, Duration),
+}
+
 impl Append {
     /// Rows for a stream that nobody drives, such as a mailbox.
     pub fn new(stream: &StreamId, after: u64, bodies: Vec<Arc<str>>) -> Append {
         let stream = stream.clone();
-        Append { stream, after, bodies, fence: None, summary: None, done: Vec::new() }
+        Append {
+            stream,
+            after,
+            bodies,
+            right: Right::Unclaimed,
+            is_last: false,
+            summary: None,
+            done: Vec::new(),
+        }
     }
 
     /// Rows from the holder of a claim, which is renewed by them.
     pub fn under(claim: &Claim, after: u64, bodies: Vec<Arc<str>>) -> Append {
-        Append { fence: Some(claim.fence), ..Append::new(&claim.stream, after, bodies) }
+        Append { right: Right::Claim(claim.fence), ..Append::new(&claim.stream, after, bodies) }
+    }
+
+    /// The first rows of a new stream, with which `owner` makes the claim [`Claim::on_new`].
+    pub fn founding(
+        stream: &StreamId,
+        owner: Owner,
+        ttl: Duration,
+        bodies: Vec<Arc<str>>,
+    ) -> Append {
+        Append { right: Right::Founder(owner, ttl), ..Append::new(stream, 0, bodies) }
+    }
+
+    /// Gives the claim back with the last rows under it.
+    #[must_use]
+    pub fn last(mut self) -> Append {
+        self.is_last = true;
+        self
     }
 
     /// Replaces the stream's summary, any JSON text.
@@ -53,13 +91,21 @@ impl Append {
 
     /// Decides whether a stream that ends at `head` takes this, and what its claim is afterwards.
     pub(super) fn admit(&self, head: Head, tenure: &Tenure) -> Result<Tenure, StoreError> {
-        let tenure = match self.fence {
-            Some(fence) => tenure.renew(&self.stream, fence)?,
-            None => tenure.vacate(&self.stream)?,
+        let conflict =
+            || StoreError::Conflict { stream: self.stream.clone(), after: self.after, head };
+        let mut tenure = match &self.right {
+            Right::Unclaimed => tenure.vacate(&self.stream)?,
+            Right::Claim(fence) => tenure.renew(&self.stream, *fence)?,
+            Right::Founder(owner, ttl) if *tenure == Tenure::default() => {
+                tenure.claim(&self.stream, owner, *ttl)?.0
+            }
+            Right::Founder(..) => return Err(conflict()),
         };
         if head.seq != self.after {
-            let (stream, after) = (self.stream.clone(), self.after);
-            return Err(StoreError::Conflict { stream, after, head });
+            return Err(conflict());
+        }
+        if self.is_last {
+            tenure.lease = None;
         }
         if self.bodies.iter().any(|body| body.len() > MAX_BODY) {
             return Err(StoreError::TooLarge { stream: self.stream.clone() });

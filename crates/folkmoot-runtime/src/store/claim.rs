@@ -80,6 +80,15 @@ pub struct Claim {
     pub took_over: Option<Takeover>,
 }
 
+impl Claim {
+    /// The first claim on a stream that does not exist yet; [`Append::founding`] makes it.
+    ///
+    /// [`Append::founding`]: super::Append::founding
+    pub fn on_new(stream: &StreamId) -> Claim {
+        Claim { stream: stream.clone(), fence: 1, took_over: None }
+    }
+}
+
 /// A claim that was not given back and no longer counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Takeover {

@@ -25,7 +25,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 
 pub use self::{
-    append::Append,
+    append::{Append, Right},
     chain::{Broken, Damage, Hash, Head},
     claim::{Claim, Lapse, Owner, Takeover},
     error::StoreError,

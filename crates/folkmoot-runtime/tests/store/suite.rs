@@ -45,6 +45,8 @@ cases! {
     a_summary_stays_until_it_is_replaced
     a_claimed_stream_is_written_by_its_owner_alone
     a_claim_that_was_given_back_does_not_count
+    a_new_stream_is_claimed_with_its_first_rows_and_given_back_with_its_last
+    what_is_there_already_is_not_founded_again
     a_claim_belongs_to_one_stream
     a_claim_that_ran_out_is_taken_over_and_cannot_write
     a_claim_that_ran_out_counts_while_nobody_takes_it
@@ -244,6 +246,38 @@ async fn a_claim_that_was_given_back_does_not_count(store: &dyn Store) {
     assert!(second.fence > first.fence);
     store.release(first).await.expect("giving back twice is harmless");
     store.append(Append::under(&second, 1, bodies(&["b"]))).await.expect("the second counts");
+}
+
+async fn a_new_stream_is_claimed_with_its_first_rows_and_given_back_with_its_last(
+    store: &dyn Store,
+) {
+    let (run, founder) = (stream("run/1"), Owner::this("founder"));
+    let first = Append::founding(&run, founder.clone(), HOUR, bodies(&["a"]));
+    store.append(first).await.expect("there is no such stream");
+
+    let other = store.claim(&run, Owner::this("other"), HOUR).await;
+    assert!(matches!(other, Err(StoreError::Held { by, .. }) if *by == founder));
+    let claim = Claim::on_new(&run);
+    store.append(Append::under(&claim, 1, bodies(&["b"]))).await.expect("it is the claim");
+    store.append(Append::under(&claim, 2, bodies(&["c"])).last()).await.expect("it still is");
+
+    assert!(store.append(Append::under(&claim, 3, bodies(&["x"]))).await.is_err());
+    assert_eq!(store.claim(&run, Owner::this("other"), HOUR).await.expect("it is free").fence, 2);
+    assert_eq!(texts(&all(store, &run).await), ["a", "b", "c"]);
+}
+
+async fn what_is_there_already_is_not_founded_again(store: &dyn Store) {
+    push(store, "run/written", &["a"]).await;
+    let claim = claim(store, "run/claimed", HOUR).await;
+    store.release(claim).await.expect("it counts");
+
+    for name in ["run/written", "run/claimed"] {
+        let before = all(store, &stream(name)).await;
+        let founding = Append::founding(&stream(name), Owner::this("late"), HOUR, bodies(&["x"]));
+        let refused = store.append(founding).await;
+        assert!(matches!(refused, Err(StoreError::Conflict { .. })), "{name}: {refused:?}");
+        assert_eq!(all(store, &stream(name)).await, before);
+    }
 }
 
 async fn a_claim_belongs_to_one_stream(store: &dyn Store) {
