@@ -74,6 +74,11 @@ fn set_up(path: &Path) -> Result<Connection, Stop> {
     let connection = connect(path)?;
     // From one snapshot: another process may be setting the file up at this moment.
     let found = patiently(|| identify(&*connection.unchecked_transaction()?, path))?;
+    if found == 0 {
+        // Counts only before anything is written, and costs a commit after that; lets `remove` give
+        // room back to the disk.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    }
     configure(&connection, path)?;
     if found < MIGRATIONS.len() {
         patiently(|| migrate(&connection, path))?;
@@ -107,8 +112,6 @@ fn identify(connection: &Connection, path: &Path) -> Result<usize, Stop> {
 }
 
 fn configure(connection: &Connection, path: &Path) -> Result<(), Stop> {
-    // Counts only before anything is written; lets `remove` give room back to the disk.
-    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     // Here SQLite does not wait by itself if several processes change the mode at once.
     let mode = patiently(|| {
         let mode = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
