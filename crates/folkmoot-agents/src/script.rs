@@ -14,7 +14,9 @@ use folkmoot_runtime::backend::{Delta, OnDelta, Request, Response};
 pub(crate) async fn perform(script: &Script, request: &Request, on_delta: OnDelta<'_>) -> Response {
     let last = request.messages.last().map_or("", |message| &message.content);
     let Happening { after, outcome, usage } = happening(script, request.nth, last);
-    tokio::time::sleep(after.into()).await;
+    if after > Duration::default() {
+        tokio::time::sleep(after.into()).await;
+    }
     if let Ok(answer) = &outcome
         && !answer.text.is_empty()
     {
