@@ -42,16 +42,27 @@ impl Key {
 }
 
 /// Appends `segment` to a path, percent-encoded where needed.
-pub(crate) fn push_segment(path: &mut String, segment: &str) {
-    for character in segment.chars() {
-        if character.is_alphanumeric() || matches!(character, '-' | '_' | '.') {
-            path.push(character);
-        } else {
-            let mut bytes = [0; 4];
-            for byte in character.encode_utf8(&mut bytes).bytes() {
-                write!(path, "%{byte:02X}").expect("a string takes any text");
+pub(crate) fn push_segment(path: &mut String, segment: impl fmt::Display) {
+    write!(Encoded(path), "{segment}").expect("a string takes any text");
+}
+
+/// A path that takes text as part of a segment.
+struct Encoded<'a>(&'a mut String);
+
+impl Write for Encoded<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let Encoded(path) = self;
+        for character in text.chars() {
+            if character.is_alphanumeric() || matches!(character, '-' | '_' | '.') {
+                path.push(character);
+            } else {
+                let mut bytes = [0; 4];
+                for byte in character.encode_utf8(&mut bytes).bytes() {
+                    write!(path, "%{byte:02X}")?;
+                }
             }
         }
+        Ok(())
     }
 }
 

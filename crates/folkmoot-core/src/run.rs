@@ -179,9 +179,8 @@ impl Run {
     /// Withdraws what the program does not want as it stands, and what has used up the time of its
     /// agent or of its part of the run.
     fn unwanted(&self, spec: &Spec, wants: &[Want]) -> Vec<Event> {
-        let fits = |want: &&Want| self.known.fitting(&want.key, &want.call).is_some();
-        let wanted: BTreeMap<&Key, &Want> =
-            wants.iter().filter(fits).map(|want| (&want.key, want)).collect();
+        let open = wants.iter().filter(|want| want.is_open);
+        let wanted: BTreeMap<&Key, &Want> = open.map(|want| (&want.key, want)).collect();
         let meters = self.meters(spec);
         self.withdraw(spec, |key, _| {
             let Some(want) = wanted.get(key) else { return Some(Fault::Unwanted) };
@@ -207,10 +206,7 @@ impl Run {
     /// Starts or refuses what is wanted and not under way, in the program's order.
     fn admit(&mut self, spec: &Spec, wants: &[Want], records: &mut Vec<Record>) {
         let mut is_queued = false;
-        for want in wants {
-            if self.known.fitting(&want.key, &want.call).is_some() {
-                continue;
-            }
+        for want in wants.iter().filter(|want| !want.is_open) {
             let Want { key, call, .. } = want.clone();
             let event = match self.judge(spec, want) {
                 Admission::Later(of) => {

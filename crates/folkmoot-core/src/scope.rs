@@ -4,7 +4,7 @@
 //! returns the recorded answer, or notes the wish and halts that branch; `?` hands the halt up.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     collections::BTreeMap,
     fmt,
     sync::Arc,
@@ -20,8 +20,9 @@ use crate::{
     limits::Limits,
     programs::turn,
     spec::{Choice, Spec},
-    team::AgentId,
+    team::{Agent, AgentId},
     time::{Duration, Time},
+    words::Language,
 };
 
 /// A pure function from what is known to what is wanted.
@@ -42,6 +43,8 @@ pub type Step<T> = Result<T, Halt>;
 pub(crate) struct Want {
     pub(crate) key: Key,
     pub(crate) call: Call,
+    /// Whether it is under way as it is wanted.
+    pub(crate) is_open: bool,
     /// When its phase ends.
     pub(crate) until: Option<Time>,
     /// How long it may take from its start.
@@ -63,9 +66,11 @@ pub struct Account {
     pub auto: Option<Choice>,
 }
 
-/// What one pass of a program brought up.
+/// What one pass of a program brought up, and what it looks up time and again.
 #[derive(Debug, Default)]
-struct Notes {
+struct Notes<'a> {
+    agents: BTreeMap<&'a AgentId, &'a Agent>,
+    language: OnceCell<Language>,
     wants: RefCell<Vec<Want>>,
     account: RefCell<Account>,
     /// Where the latest answer came in that led to where the program is now.
@@ -92,7 +97,7 @@ struct Moment {
 pub struct Scope<'a> {
     spec: &'a Spec,
     known: &'a Known,
-    notes: &'a Notes,
+    notes: &'a Notes<'a>,
     tells: bool,
     path: Arc<str>,
     until: Option<Time>,
@@ -106,7 +111,7 @@ impl<'a> Scope<'a> {
     #[must_use]
     pub fn at(&self, name: impl fmt::Display) -> Scope<'a> {
         let mut path = String::from(&*self.path);
-        key::push_segment(&mut path, &name.to_string());
+        key::push_segment(&mut path, name);
         path.push('/');
         Scope { path: path.into(), ..self.clone() }
     }
@@ -156,7 +161,18 @@ impl<'a> Scope<'a> {
 
     /// The name of an agent as prompts and records show it.
     pub fn name(&self, agent: &AgentId) -> &'a str {
-        &self.spec.team.agent(agent).name
+        &self.agent(agent).name
+    }
+
+    fn agent(&self, id: &AgentId) -> &'a Agent {
+        // With a thousand agents, to look through the team for each of them takes a thousand times
+        // as long.
+        self.notes.agents.get(id).copied().unwrap_or_else(|| self.spec.team.agent(id))
+    }
+
+    /// The language of prompts.
+    pub(crate) fn language(&self) -> Language {
+        *self.notes.language.get_or_init(|| Language::of(&self.spec.task))
     }
 
     /// How many calls the run's limits still allowed when all that led here was known; none if they
@@ -169,7 +185,7 @@ impl<'a> Scope<'a> {
 
     /// Asks an agent for its turn: one request, and what its tools need.
     pub fn ask(&self, name: &str, agent: &AgentId, prompt: Prompt) -> Step<Reply> {
-        turn::take(self, name, self.spec.team.agent(agent), prompt)
+        turn::take(self, name, self.agent(agent), prompt)
     }
 
     /// Makes one call and halts until there is a reply.
@@ -190,9 +206,11 @@ impl<'a> Scope<'a> {
             self.notes.reached.set(self.notes.reached.get().max(settled));
             return Ok(Reply { key, agent: call.agent().clone(), outcome });
         }
+        let is_open = fitting.is_some();
         self.notes.wants.borrow_mut().push(Want {
             key,
             call,
+            is_open,
             until: self.until,
             within: self.call_within,
             scopes: self.scopes.clone(),
@@ -318,7 +336,8 @@ pub(crate) struct Thought {
 
 /// Runs `program` from the top.
 pub(crate) fn think(program: &dyn Program, spec: &Spec, known: &Known, tells: bool) -> Thought {
-    let notes = Notes::default();
+    let agents = spec.team.agents.iter().map(|agent| (&agent.id, agent)).collect();
+    let notes = Notes { agents, ..Notes::default() };
     let (path, scopes) = (Arc::from(""), Vec::new());
     let (until, call_within, optional) = (None, None, false);
     let cx =

@@ -106,7 +106,7 @@ fn quoted<'a>(
 }
 
 fn language(cx: &Scope) -> Language {
-    Language::of(&cx.spec().task)
+    cx.language()
 }
 
 /// A reply in records: its text, its structure, or its error (strategies.md §1.5).
