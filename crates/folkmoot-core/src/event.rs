@@ -1,6 +1,6 @@
 //! Events: the only thing that is ever stored.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -109,6 +109,13 @@ pub enum Event {
         #[serde(flatten)]
         settled: Settled,
     },
+    /// A person added words to what a call is asked.
+    Prompted {
+        /// The call.
+        key: Key,
+        /// The words; they come last in its prompt.
+        text: Arc<str>,
+    },
     /// Another process, or the same one after a pause, goes on with the run.
     Resumed {
         /// The wall clock, in microseconds since 1970.
@@ -195,6 +202,7 @@ impl Event {
             | Event::Ended { .. } => true,
             Event::Started { .. }
             | Event::Inherited { .. }
+            | Event::Prompted { .. }
             | Event::Resumed { .. }
             | Event::Answered { .. }
             | Event::Amended { .. }
@@ -210,6 +218,7 @@ impl Event {
             | Event::Asked { call, .. }
             | Event::Refused { call, .. } => Some(call.agent()),
             Event::Started { .. }
+            | Event::Prompted { .. }
             | Event::Resumed { .. }
             | Event::Answered { .. }
             | Event::Amended { .. }
@@ -224,6 +233,7 @@ impl Event {
     pub fn key(&self) -> Option<&Key> {
         match self {
             Event::Inherited { key, .. }
+            | Event::Prompted { key, .. }
             | Event::Answered { key, .. }
             | Event::Amended { key, .. }
             | Event::Asked { key, .. }
@@ -314,6 +324,17 @@ pub struct Origin {
     pub run: Arc<str>,
     /// The last record of it that was taken over.
     pub seq: u64,
+    /// If the fork is another attempt at that run: how many requests each agent was sent there. The
+    /// numbers of its calls go on from there, so that a script says what it has not said yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<BTreeMap<AgentId, u64>>,
+}
+
+impl Origin {
+    /// Whether the run is another attempt at that one.
+    pub fn is_retried(&self) -> bool {
+        self.sent.is_some()
+    }
 }
 
 /// How a program ended.

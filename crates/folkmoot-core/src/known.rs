@@ -17,7 +17,10 @@ pub struct Known {
     open: BTreeMap<u64, Key>,
     /// What was asked anew under the same key, after an answer it was made from had changed.
     replaced: Vec<(Key, Entry)>,
-    /// Where an answer was last amended or taken over; nothing asked later can be stale.
+    /// What a person added to what is asked, by call.
+    words: BTreeMap<Key, Arc<str>>,
+    /// Where an answer or a prompt was last changed, or an answer taken over; nothing asked later can
+    /// be stale.
     pub(crate) amended: u64,
 }
 
@@ -143,6 +146,38 @@ impl Known {
     pub fn text(&self, key: &Key) -> Option<&Arc<str>> {
         let answer = self.calls.get(key)?.outcome.as_ref()?.as_ref().ok()?;
         Some(&answer.text)
+    }
+
+    /// The calls that were made from the answer to `key`, directly or through others, in the order of
+    /// asking: if that answer changes, they are asked again.
+    pub fn made_from(&self, key: &Key) -> Vec<&Key> {
+        let mut made: Vec<&Key> = Vec::new();
+        for (name, entry) in self.in_order() {
+            if entry.call.sources().any(|source| source == key || made.contains(&source)) {
+                made.push(name);
+            }
+        }
+        made
+    }
+
+    /// What a person added to what is asked, by call.
+    pub fn words(&self) -> impl Iterator<Item = (&Key, &Arc<str>)> {
+        self.words.iter()
+    }
+
+    /// What `key` is asked, with what a person added to it.
+    pub(crate) fn worded(&self, key: &Key, call: Call) -> Call {
+        match (self.words.get(key), call) {
+            (Some(words), Call::Agent { agent, prompt }) => {
+                Call::Agent { agent, prompt: prompt.say(words.clone()) }
+            }
+            (_, call) => call,
+        }
+    }
+
+    /// Adds words to what `key` is asked, in place of those added before.
+    pub(crate) fn add_words(&mut self, key: Key, words: Arc<str>) {
+        self.words.insert(key, words);
     }
 
     /// The entry for `key` if it still fits: the same question, and nothing it was made from is newer.

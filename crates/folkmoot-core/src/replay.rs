@@ -8,7 +8,7 @@ use crate::{
     call::{Call, Fault},
     event::{Event, Origin, Record},
     key::Key,
-    known::Entry,
+    known::{Entry, Known},
     run::Run,
     scope::{self, Want},
     spec::Spec,
@@ -93,29 +93,75 @@ pub struct Change {
     pub spec: Arc<Spec>,
     /// Answers in place of those given.
     pub answers: Vec<(Key, Arc<str>)>,
+    /// What is tried again, if the fork is another attempt at its origin.
+    pub retry: Option<Retry>,
+}
+
+/// What another attempt at a run asks again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Retry {
+    /// This call, and with it all that follows from it; without one, every call to an agent that has
+    /// no answer.
+    pub from: Option<Key>,
+    /// What a person adds to what is asked again first.
+    pub prompt: Option<Arc<str>>,
+}
+
+impl Retry {
+    /// Whether it asks this call again, whatever came of it.
+    fn asks(&self, key: &Key, entry: &Entry) -> bool {
+        match &self.from {
+            Some(from) => from == key,
+            None => lacks_answer(entry),
+        }
+    }
+
+    /// What the person adds to the calls of `known`.
+    fn words(&self, known: &Known) -> Vec<(Key, Arc<str>)> {
+        let asked = known.iter().filter(|(key, entry)| self.asks(key, entry));
+        let words = |text: &Arc<str>| asked.map(|(key, _)| (key.clone(), text.clone())).collect();
+        self.prompt.as_ref().map(words).unwrap_or_default()
+    }
+}
+
+/// Whether an agent was to answer this and did not. The failure of a tool is a result that its agent
+/// has read.
+fn lacks_answer(entry: &Entry) -> bool {
+    let is_missed = entry.fault().is_some_and(|fault| *fault != Fault::Unwanted);
+    matches!(entry.call, Call::Agent { .. }) && (entry.is_open() || is_missed)
 }
 
 /// The events with which a fork of the run `origin` begins: it starts under its own spec and takes
 /// over, in the order in which its program wants them, the calls that were answered and do not depend
 /// on what changed.
 ///
-/// Everything else is asked: calls of agents that differ, all calls if the task differs, and whatever
-/// is made from something that is not taken over as it was.
+/// Everything else is asked: calls of agents that differ, all calls if the task differs, what a retry
+/// is for, and whatever is made from something that is not taken over as it was. What is taken over
+/// costs the fork nothing: its budget and its clocks begin anew (rules.md 4.12).
 pub fn fork(origin: &str, records: &[Record], change: &Change, wall: u64) -> Vec<Event> {
-    let Change { at, spec, answers } = change;
+    let Change { at, spec, answers, retry } = change;
     let before = records.iter().filter(|record| record.seq <= *at);
     let old = Run::fold(before);
     let changed = spec_of(records).map(|old| Changed::between(&old, spec));
-    let origin = Some(Origin { run: origin.into(), seq: *at });
-    let mut fork = Fork { run: Run::default(), events: Vec::new() };
+    let sent = retry.as_ref().map(|_| old.numbers().clone());
+    let is_numbered_on = sent.is_some();
+    let origin = Some(Origin { run: origin.into(), seq: *at, sent });
+    let mut fork = Fork { run: Run::default(), events: Vec::new(), is_numbered_on };
     fork.push(Event::Started { spec: spec.clone(), wall, origin });
+    let added = old.known().words().map(|(key, text)| (key.clone(), text.clone()));
+    let anew = retry.iter().flat_map(|retry| retry.words(old.known()));
+    for (key, text) in added.chain(anew) {
+        fork.push(Event::Prompted { key, text });
+    }
     let mut amended = BTreeSet::new();
     loop {
         let found = fork.wanted(spec, |key, call| {
             let entry = old.known().get(key.as_str()).filter(|entry| entry.call == *call)?;
             let is_touched = changed.as_ref().is_none_or(|changed| changed.touches(call));
             let is_made_anew = call.sources().any(|source| amended.contains(source));
-            (!is_touched && !is_made_anew && is_answer(entry)).then_some(entry)
+            let is_asked_again = retry.as_ref().is_some_and(|retry| retry.asks(key, entry));
+            let is_kept = !is_touched && !is_made_anew && !is_asked_again;
+            (is_kept && is_answer(entry)).then_some(entry)
         });
         if found.is_empty() {
             return fork.events;
@@ -134,6 +180,8 @@ pub fn fork(origin: &str, records: &[Record], change: &Change, wall: u64) -> Vec
 struct Fork {
     run: Run,
     events: Vec<Event>,
+    /// Whether calls keep their numbers.
+    is_numbered_on: bool,
 }
 
 impl Fork {
@@ -157,10 +205,11 @@ impl Fork {
             .collect()
     }
 
-    /// Takes a call over under its number in the fork.
+    /// Takes a call over, under its number in the fork.
     fn inherit(&mut self, key: &Key, entry: &Entry) {
         let Some(outcome) = entry.outcome.clone() else { return };
-        let nth = self.run.next_number(&entry.call);
+        let next = self.run.next_number(&entry.call);
+        let nth = if self.is_numbered_on { entry.nth } else { next };
         let (key, call) = (key.clone(), entry.call.clone());
         self.push(Event::Inherited { key, call, nth, settled: outcome.into() });
     }

@@ -2,7 +2,7 @@
 
 mod fold;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     call::{Call, Fault, Limit, Owner, Usage},
@@ -303,6 +303,32 @@ impl Run {
         Event::Asked { key, call, nth, reserved, expires, scopes }
     }
 
+    /// Takes events in while nobody drives the run; gives the records to append.
+    ///
+    /// They count as having come at the time of the last record, for active time stands still. What
+    /// follows from them is decided when the run goes on, which must be at that same time: whoever
+    /// replays the log takes what came at one time as one step.
+    pub fn note(&mut self, events: impl IntoIterator<Item = Event>) -> Vec<Record> {
+        let mut records = Vec::new();
+        for event in events {
+            self.record(event, self.at, &mut records);
+        }
+        records
+    }
+
+    /// The events by which a person puts `text` in place of the answer to `key`: if it is under way,
+    /// nobody will say any longer what it used.
+    pub fn amendment(&self, spec: &Spec, key: &Key, text: Arc<str>) -> Vec<Event> {
+        let entry = self.known.get(key.as_str()).filter(|entry| entry.is_open());
+        let bill = entry.map(|entry| Event::Answered {
+            key: key.clone(),
+            attempt: entry.attempt,
+            settled: Settled::Fault(Fault::Unwanted),
+            usage: self.estimate(spec, key),
+        });
+        [Event::Amended { key: key.clone(), text }].into_iter().chain(bill).collect()
+    }
+
     /// The bills for what an interruption cut off, to be fed behind [`Event::Resumed`]: nobody will say
     /// what those attempts used.
     pub fn cut_off(&self, spec: &Spec) -> Vec<Event> {
@@ -342,6 +368,7 @@ impl Run {
                 Event::Amended { key, .. } => commands.push(Command::Abort(key.clone())),
                 Event::Started { .. }
                 | Event::Inherited { .. }
+                | Event::Prompted { .. }
                 | Event::Answered { .. }
                 | Event::CancelRequested
                 | Event::Ticked
@@ -400,6 +427,11 @@ impl Run {
     /// Why nothing more may start, if so.
     pub fn stop(&self) -> Option<&Fault> {
         self.stop.as_ref()
+    }
+
+    /// How many requests each agent was sent.
+    pub(crate) fn numbers(&self) -> &BTreeMap<AgentId, u64> {
+        &self.numbers
     }
 
     /// Where the run was forked from.

@@ -200,6 +200,7 @@ impl<'a> Scope<'a> {
 
     fn want(&self, name: &str, call: Call, forbidden: Option<Fault>) -> Step<Reply> {
         let key = Key::under(&self.path, name);
+        let call = self.known.worded(&key, call);
         let fitting = self.known.fitting(&key, &call);
         if let Some((outcome, entry)) = fitting.and_then(|it| Some((it.outcome.clone()?, it))) {
             let settled = Moment { seq: entry.settled, at: entry.settled_at };

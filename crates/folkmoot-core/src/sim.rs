@@ -68,7 +68,8 @@ impl Sim {
         self.feed_all(vec![event], world);
     }
 
-    fn feed_all(&mut self, events: Vec<Event>, world: &mut dyn World) {
+    /// Lets all this happen now.
+    pub fn feed_all(&mut self, events: Vec<Event>, world: &mut dyn World) {
         let spec = self.spec.clone();
         let stepped = self.run.step(spec.program(), &spec, events, self.now);
         self.wakes_at = stepped.wakes_at;

@@ -109,6 +109,7 @@ pub(crate) fn line(record: &Record) -> String {
     let what = match &record.event {
         Event::Started { .. } => "started".to_owned(),
         Event::Inherited { key, .. } => format!("inherited {key}"),
+        Event::Prompted { key, text } => format!("prompted {key}: {text}"),
         Event::Resumed { .. } => "resumed".to_owned(),
         Event::Answered { key, settled, .. } => {
             format!("answered {key}: {}", settled_text(settled))

@@ -34,6 +34,7 @@ fn logs() -> impl Iterator<Item = (Vec<Record>, &'static str, ExpectFile)> {
         "faults",
         "fork",
         "relay",
+        "retry",
         "sequential",
         "supervisor"
     ];
@@ -76,6 +77,7 @@ fn there_is_an_example_of_every_event() {
         .map(|record| match record.event {
             Event::Started { .. } => "started",
             Event::Inherited { .. } => "inherited",
+            Event::Prompted { .. } => "prompted",
             Event::Resumed { .. } => "resumed",
             Event::Answered { .. } => "answered",
             Event::Amended { .. } => "amended",
@@ -87,5 +89,5 @@ fn there_is_an_example_of_every_event() {
             Event::Ended { .. } => "ended",
         })
         .collect();
-    assert_eq!(kinds.len(), 11);
+    assert_eq!(kinds.len(), 12);
 }

@@ -25,6 +25,8 @@ impl Run {
             Event::Started { spec, wall, origin } => {
                 self.walls.push((record.at, *wall));
                 self.origin.clone_from(origin);
+                let sent = origin.as_ref().and_then(|origin| origin.sent.clone());
+                self.numbers = sent.unwrap_or_default();
                 self.deadline = spec.limits.time.map(|time| Time::default() + time);
             }
             Event::Inherited { key, call, nth, settled } => {
@@ -32,6 +34,10 @@ impl Run {
                 let entry = self.entry(key, call, Some(settled.clone().into()));
                 let entry = Entry { nth: *nth, inherited: true, ..entry };
                 self.known.insert(key.clone(), entry);
+                self.known.amended = self.seq;
+            }
+            Event::Prompted { key, text } => {
+                self.known.add_words(key.clone(), text.clone());
                 self.known.amended = self.seq;
             }
             Event::Resumed { wall } => {

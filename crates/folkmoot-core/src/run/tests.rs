@@ -9,6 +9,7 @@ mod crashes;
 mod hand;
 mod laws;
 mod programs;
+mod retries;
 mod stops;
 mod trial;
 mod windows;

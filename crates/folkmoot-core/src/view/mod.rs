@@ -89,6 +89,9 @@ pub struct Outcome {
     pub strategy: String,
     /// The task, as given.
     pub prompt: String,
+    /// The run it goes on from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<OriginView>,
     /// The records of its phases.
     pub rounds: Vec<Value>,
     /// The answer.
@@ -103,6 +106,17 @@ pub struct Outcome {
     pub warnings: Vec<Warning>,
     /// Everything else.
     pub meta: Meta,
+}
+
+/// Where a run comes from that goes on from another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OriginView {
+    /// The run.
+    pub run_id: String,
+    /// The last event of it that was taken over.
+    pub seq: u64,
+    /// Whether this is another attempt at it, not a fork with something changed.
+    pub retried: bool,
 }
 
 /// The best remaining text of a run without an answer.
@@ -211,6 +225,7 @@ pub fn outcome(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> Outcome {
         reason,
         strategy: strategy.clone(),
         prompt: spec.task.to_string(),
+        origin: origin(run),
         answer,
         partial,
         errors: errors(spec, run.known()),
@@ -224,6 +239,13 @@ pub fn outcome(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> Outcome {
         },
         rounds: account.rounds,
     }
+}
+
+/// Where the run comes from, if it goes on from another.
+pub fn origin(run: &Run) -> Option<OriginView> {
+    let origin = run.origin()?;
+    let (run_id, seq, retried) = (origin.run.to_string(), origin.seq, origin.is_retried());
+    Some(OriginView { run_id, seq, retried })
 }
 
 fn strategy(spec: &Spec, account: &Account) -> String {

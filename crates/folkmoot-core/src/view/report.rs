@@ -47,6 +47,11 @@ fn head(page: &mut String, spec: &Spec, outcome: &Outcome) {
     line(page, &format!("# {}: {}", inline(team), outcome.strategy));
     line(page, "");
     line(page, &format!("Run `{}`: **{status}**{reason} after {took}.", outcome.run_id));
+    if let Some(origin) = &outcome.origin {
+        let what = if origin.retried { "Another attempt at" } else { "Forked from" };
+        line(page, "");
+        line(page, &format!("{what} run {}, event {}.", inline(&origin.run_id), origin.seq));
+    }
     if let Some(auto) = &outcome.meta.auto {
         line(page, "");
         line(page, &format!("`auto` chose {}: {}.", auto.chose, inline(&auto.because)));

@@ -115,7 +115,7 @@ impl Audit {
             }
             Event::CancelRequested => self.halt(),
             Event::Ticked if self.deadline.is_some_and(|it| it <= *at) => self.halt(),
-            Event::Inherited { .. } | Event::Ticked => {}
+            Event::Inherited { .. } | Event::Prompted { .. } | Event::Ticked => {}
             Event::Asked { key, call, nth, reserved, .. } => self.ask(key, call, *nth, *reserved),
             Event::Refused { key, fault, .. } => self.refuse(key, fault),
             Event::Withdrawn { key, usage, .. } => self.withdraw(key, *usage),

@@ -120,7 +120,7 @@ fn an_inherited_answer_is_not_charged() {
     let mut origin = Hand::start(&spec);
     origin.answer("round-1/a", "A");
     let (at, answers) = (origin.run.seq(), Vec::new());
-    let change = Change { at, spec: spec.clone().into(), answers };
+    let change = Change { at, spec: spec.clone().into(), answers, retry: None };
     let events = replay::fork("origin", &origin.log, &change, 0);
     let mut fork = Hand::idle(spec.program(), &spec);
     fork.feed_all(events);

@@ -6,15 +6,19 @@ use std::{
     sync::Arc,
 };
 
-use super::{audit::Audit, trial::Trial, world::pick};
+use super::{
+    audit::Audit,
+    trial::Trial,
+    world::{one_in, pick},
+};
 use crate::{
     call::{Call, Fault},
-    event::{Ending, Record},
+    event::{Ending, Event, Record},
     key::Key,
     known::Entry,
     limits::Ledger,
     render::{self, Message},
-    replay::{Change, fork, replay},
+    replay::{Change, Retry, fork, replay},
     run::Run,
     sim::{Random, Sim},
     time::Time,
@@ -130,7 +134,8 @@ fn a_fork_in_which_nothing_changed_asks_nothing_that_it_took_over() {
     for_each_seed(Trial::quiet, |trial| {
         let Sim { log, run, .. } = trial.live();
         let at = 1 + trial.world.seed % run.seq();
-        let change = Change { at, spec: trial.spec.clone(), answers: Vec::new() };
+        let spec = trial.spec.clone();
+        let change = Change { at, spec, answers: Vec::new(), retry: None };
         let events = fork("origin", &log, &change, 0);
         let taken: BTreeSet<Key> = events.iter().filter_map(|it| it.key().cloned()).collect();
         let stepped =
@@ -138,6 +143,59 @@ fn a_fork_in_which_nothing_changed_asks_nothing_that_it_took_over() {
         let decided = stepped.records.iter().filter(|record| record.event.is_decision());
         let decided = decided.filter_map(|record| record.event.key());
         assert!(decided.into_iter().all(|key| !taken.contains(key)));
+    });
+}
+
+#[test]
+fn a_retry_takes_over_what_was_answered_and_asks_each_call_that_was_not() {
+    for_each_seed(Trial::quiet, |trial| {
+        let Sim { log, run: first, spec, .. } = trial.live();
+        let mut random = Random::new(trial.world.seed);
+        let keys: Vec<Key> = first.known().iter().map(|(key, _)| key.clone()).collect();
+        let from = (!keys.is_empty() && one_in(&mut random, 2)).then(|| pick(&mut random, &keys));
+        let prompt = one_in(&mut random, 2).then(|| "please".into());
+        let retry = Some(Retry { from: from.clone(), prompt });
+        let change = Change { at: first.seq(), spec: spec.clone(), answers: Vec::new(), retry };
+        let events = fork("origin", &log, &change, 0);
+        for event in &events {
+            let Event::Inherited { key, call, nth, .. } = event else { continue };
+            let entry = first.known().get(key.as_str()).expect("it was asked there");
+            assert_eq!((call, *nth), (&entry.call, entry.nth), "{key} is not as it was");
+            let is_answered = matches!(entry.outcome, Some(Ok(_)));
+            let is_tool = matches!(call, Call::Tool { .. });
+            assert!(is_answered || is_tool || from.is_some(), "{key} has no answer");
+            assert_ne!(from.as_ref(), Some(key), "it is to be asked again");
+        }
+        let sim = Sim::resume(spec, Run::default(), Vec::new(), trial.world.order);
+        let retried = trial.go_on(sim, events);
+        assert!(replay(&retried.log).is_ok_and(|run| run == retried.run));
+        for (agent, sent) in first.numbers() {
+            assert!(retried.run.numbers()[agent] >= *sent, "{agent:?} begins at an old number");
+        }
+    });
+}
+
+#[test]
+fn an_answer_amended_while_nobody_drives_the_run_is_decided_on_when_it_goes_on() {
+    for_each_seed(Trial::quiet, |trial| {
+        let mut random = Random::new(trial.world.order);
+        // One of its steps, without knowing how many there are.
+        let (mut cut, mut steps) = (None, 0);
+        trial.live_and(|sim| {
+            steps += 1;
+            if sim.run.ending().is_none() && one_in(&mut random, steps) {
+                cut = Some((sim.run.clone(), sim.log.clone()));
+            }
+        });
+        let Some((mut run, mut log)) = cut else { return };
+        let calls: Vec<Key> = run.known().iter().map(|(key, _)| key.clone()).collect();
+        for _ in 0..random.below(3).min(calls.len() as u64) {
+            let events = run.amendment(&trial.spec, &pick(&mut random, &calls), "mine".into());
+            log.extend(run.note(events));
+        }
+        let resumed = trial.resume(run, &log);
+        assert!(replay(&resumed.log).is_ok_and(|run| run == resumed.run));
+        assert_eq!(resumed.run.known().open_count(), 0);
     });
 }
 

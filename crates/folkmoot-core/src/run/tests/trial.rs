@@ -180,8 +180,13 @@ impl Trial {
 
     /// Goes on from a log that breaks off, as another process.
     pub(super) fn resume(&self, run: Run, log: &[Record]) -> Sim {
-        let mut sim = Sim::resume(self.spec.clone(), run, log.to_vec(), self.world.order);
-        sim.feed(Event::Resumed { wall: 0 }, &mut self.world.clone());
+        let sim = Sim::resume(self.spec.clone(), run, log.to_vec(), self.world.order);
+        self.go_on(sim, vec![Event::Resumed { wall: 0 }])
+    }
+
+    /// Goes on with a run to which all this happens now.
+    pub(super) fn go_on(&self, mut sim: Sim, events: Vec<Event>) -> Sim {
+        sim.feed_all(events, &mut self.world.clone());
         self.finish(sim, |_| ())
     }
 
@@ -231,6 +236,7 @@ fn disturbance(random: &mut Random, log: &[Record]) -> Event {
         Event::Ticked
         | Event::Resumed { .. }
         | Event::Inherited { .. }
+        | Event::Prompted { .. }
         | Event::Amended { .. }
         | Event::Ended { .. } => Event::Ticked,
     }
