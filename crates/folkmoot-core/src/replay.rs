@@ -108,7 +108,7 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Whether it asks this call again, whatever came of it.
+    /// Whether it asks this call of its origin again, whatever came of it.
     fn asks(&self, key: &Key, entry: &Entry) -> bool {
         match &self.from {
             Some(from) => from == key,

@@ -20,10 +20,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     backend::{Backend, Delta, Request, Response},
-    engine::{EngineError, RunId, Wish},
+    engine::{EngineError, RunId},
     store::{Append, Claim, Owner, Post, Store, Watch},
     summary::Summary,
     tools::{ToolRequest, Toolbox},
+    wish::{Granted, Wish},
 };
 
 /// How long a claim on a run counts without a sign of life.
@@ -181,7 +182,8 @@ impl Driver {
     ) -> Result<(), EngineError> {
         let first = std::mem::take(&mut self.first);
         self.clock.since = Instant::now();
-        self.step(first, Vec::new(), observer).await?;
+        // No time has passed: what was noted while nobody drove it is decided on at its own time.
+        self.step(self.clock.base, first, None, observer).await?;
         let renewal = CLAIM / 3;
         let mut renewal = tokio::time::interval_at(Instant::now() + renewal, renewal);
         while self.run.ending().is_none() {
@@ -200,13 +202,35 @@ impl Driver {
             {
                 events.extend(self.answered(joined));
             }
-            events
-                .extend(posts.iter().filter_map(|post| Some(Wish::read(&post.body)?.into_event())));
-            if !events.is_empty() || !posts.is_empty() {
-                self.step(events, posts, observer).await?;
+            if !events.is_empty() {
+                let now = self.time_of(&events);
+                self.step(now, events, None, observer).await?;
+            }
+            // What came first counts first: a wish may come too late.
+            for post in posts {
+                self.grant(&post, observer).await?;
             }
         }
         Ok(())
+    }
+
+    /// Carries out what someone else wants, if it is still time.
+    async fn grant(
+        &mut self,
+        post: &Post,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<(), EngineError> {
+        let wish = Wish::read(&post.body);
+        let events = wish.map_or_else(Vec::new, |wish| wish.events(&self.spec, &self.run));
+        let granted = Granted { taken: !events.is_empty() };
+        let now = self.time_of(&events);
+        self.step(now, events, Some((post.id.clone(), granted)), observer).await
+    }
+
+    /// The time that counts for events that come now.
+    fn time_of(&self, events: &[Event]) -> Time {
+        let struck = self.wakes_at.filter(|_| ticks(events));
+        self.clock.now().max(struck.unwrap_or_default())
     }
 
     async fn posts(&mut self) -> Result<Vec<Post>, EngineError> {
@@ -218,13 +242,12 @@ impl Driver {
     /// One step of the kernel: recorded first, then acted on.
     async fn step(
         &mut self,
+        now: Time,
         events: Vec<Event>,
-        posts: Vec<Post>,
+        done: Option<(Arc<str>, Granted)>,
         observer: &Arc<dyn Observer>,
     ) -> Result<(), EngineError> {
         let after = self.run.seq();
-        let now =
-            self.clock.now().max(self.wakes_at.filter(|_| ticks(&events)).unwrap_or_default());
         let spec = self.spec.clone();
         let Stepped { records, wakes_at } = self.run.step(spec.program(), &spec, events, now);
         self.wakes_at = wakes_at;
@@ -241,8 +264,8 @@ impl Driver {
         if is_new || is_over {
             append = append.summary(Summary::of(&self.spec, &self.run).to_json());
         }
-        for post in posts {
-            append = append.done(post.id, r#"{"taken":true}"#);
+        if let Some((post, granted)) = done {
+            append = append.done(post, granted.to_json());
         }
         self.world.store.append(append).await?;
         observer.recorded(&self.spec, &self.run, &records);

@@ -3,20 +3,21 @@
 use std::{
     fmt,
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use folkmoot_core::{
     event::{Event, Record, Unreadable},
     key::Key,
-    replay::{self, Divergence},
+    known::Entry,
+    names,
+    replay::{self, Divergence, Retry},
     run::Run,
     spec::Spec,
     team::AgentId,
+    time::Time,
 };
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use tokio::time::timeout;
 
 use crate::{
     backend::Backend,
@@ -34,12 +35,9 @@ pub struct RunId(Arc<str>);
 const RUNS: &str = "run/";
 
 /// How many records are read at a time.
-const PAGE: u64 = 1_000;
+pub(crate) const PAGE: u64 = 1_000;
 
-/// How long a driver is waited for before it is looked after.
-const ANSWER: Duration = Duration::from_millis(500);
-
-/// How many runs are named when a shortened id fits several.
+/// How many runs are named when a shortened id fits several, and how many calls for a wrong key.
 const NAMED: usize = 5;
 
 impl RunId {
@@ -122,6 +120,24 @@ pub enum EngineError {
         run: RunId,
         /// What was given.
         key: String,
+        /// The calls that may have been meant.
+        near: Vec<Key>,
+    },
+    /// Everything that was asked was answered.
+    #[error("run {run} has no call that failed, was refused or is open")]
+    NothingToRetry {
+        /// The run.
+        run: RunId,
+        /// The call that was asked last.
+        last: Option<Key>,
+    },
+    /// A record holds what must not leave.
+    #[error("run {run}: record {seq} holds a secret of this machine")]
+    Withheld {
+        /// The run.
+        run: RunId,
+        /// The record.
+        seq: u64,
     },
     /// A fork does not take over the call whose answer it is to change.
     #[error(
@@ -157,26 +173,6 @@ pub enum EngineError {
     Store(#[from] StoreError),
 }
 
-/// What someone else wants of a run that this or another process drives.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "wish")]
-pub(crate) enum Wish {
-    Cancel,
-}
-
-impl Wish {
-    /// Reads a wish; what a newer program posted and this one does not know cancels nothing.
-    pub(crate) fn read(body: &str) -> Option<Wish> {
-        serde_json::from_str(body).ok()
-    }
-
-    pub(crate) fn into_event(self) -> Event {
-        match self {
-            Wish::Cancel => Event::CancelRequested,
-        }
-    }
-}
-
 /// A run as it was loaded.
 #[derive(Debug)]
 pub struct Loaded {
@@ -197,6 +193,33 @@ impl Loaded {
     pub fn is_alive(&self) -> bool {
         self.owner.is_some()
     }
+
+    /// The call named `key`.
+    pub fn call(&self, key: &str) -> Result<(&Key, &Entry), EngineError> {
+        let found = self.run.known().iter().find(|(name, _)| name.as_str() == key);
+        found.ok_or_else(|| {
+            let near = near(&self.run, key).into_iter().cloned().collect();
+            EngineError::NoSuchCall { run: self.id.clone(), key: key.to_owned(), near }
+        })
+    }
+
+    /// The call named `key`, or the first one of the turn of that name.
+    fn turn(&self, key: &str) -> Result<(&Key, &Entry), EngineError> {
+        let first = self.call(&format!("{key}/model-1"));
+        self.call(key).or_else(|unknown| first.map_err(|_| unknown))
+    }
+}
+
+/// The calls whose names `given` is a part of, else the one with the most like name.
+fn near<'a>(run: &'a Run, given: &str) -> Vec<&'a Key> {
+    let calls = run.known().in_order().into_iter().map(|(key, _)| key);
+    let is_part = |key: &&Key| format!("/{key}/").contains(&format!("/{given}/"));
+    let parts: Vec<&Key> = calls.clone().filter(is_part).take(NAMED).collect();
+    if given.is_empty() || parts.is_empty() {
+        let nearest = names::nearest(given, calls.clone().map(Key::as_str));
+        return calls.filter(|key| Some(key.as_str()) == nearest).collect();
+    }
+    parts
 }
 
 /// A run in a list.
@@ -221,6 +244,8 @@ pub struct Change {
     pub spec: Option<Arc<Spec>>,
     /// Other answers.
     pub answers: Vec<(Key, Arc<str>)>,
+    /// What is tried again, if the fork is another attempt at its origin.
+    pub retry: Option<Retry>,
 }
 
 /// Starts, loads, lists, forks, watches and checks runs.
@@ -240,7 +265,7 @@ impl Engine {
         Engine { world: Arc::new(World { owner, store, backend, tools }) }
     }
 
-    fn store(&self) -> &dyn Store {
+    pub(crate) fn store(&self) -> &dyn Store {
         &*self.world.store
     }
 
@@ -273,19 +298,32 @@ impl Engine {
     }
 
     /// Makes a run that goes on from another with something changed; only what differs is asked.
-    pub async fn fork(&self, id: &RunId, change: Change) -> Result<Driver, EngineError> {
-        let origin = self.load_until(id, change.at.unwrap_or(u64::MAX)).await?;
-        let change = replay::Change {
-            at: change.at.unwrap_or_else(|| origin.run.seq()),
-            spec: change.spec.unwrap_or(origin.spec),
-            answers: change.answers,
-        };
-        let events = replay::fork(id.as_str(), &origin.records, &change, wall());
-        let is_taken_over = |key: &Key| events.iter().any(|event| event.key() == Some(key));
-        if let Some((key, _)) = change.answers.iter().find(|(key, _)| !is_taken_over(key)) {
-            return Err(EngineError::NotTakenOver { run: id.clone(), key: key.clone() });
+    pub async fn fork(&self, origin: &Loaded, change: Change) -> Result<Driver, EngineError> {
+        let (spec, events) = forked(origin, change)?;
+        self.begin(spec, events).await
+    }
+
+    /// Makes another attempt at a run that nobody drives: what was answered is taken over and costs
+    /// nothing again, what was not is asked again, under the limits of a new run. A call to begin
+    /// from may be named by its turn.
+    pub async fn retry(&self, origin: &Loaded, retry: Retry) -> Result<Driver, EngineError> {
+        if let Some(owner) = &origin.owner {
+            let (run, by) = (origin.id.clone(), Box::new(owner.clone()));
+            return Err(EngineError::Owned { run, by });
         }
-        self.begin(change.spec, events).await
+        let from = match &retry.from {
+            Some(key) => Some(origin.turn(key.as_str())?.0.clone()),
+            None => None,
+        };
+        let retry = Some(Retry { from, ..retry });
+        let (spec, events) = forked(origin, Change { retry, ..Change::default() })?;
+        let first = Run::default().step(spec.program(), &spec, events.clone(), Time::default());
+        let decides_on = |it: &Record| it.event.is_decision() && it.event.key().is_some();
+        if !first.records.iter().any(decides_on) {
+            let last = origin.run.known().in_order().last().map(|(key, _)| (*key).clone());
+            return Err(EngineError::NothingToRetry { run: origin.id.clone(), last });
+        }
+        self.begin(spec, events).await
     }
 
     /// Keeps a log that was made elsewhere, such as a rehearsal.
@@ -298,57 +336,7 @@ impl Engine {
         Ok(id)
     }
 
-    /// Cancels a run, whoever drives it; gives false if it had ended already.
-    pub async fn cancel(&self, id: &RunId) -> Result<bool, EngineError> {
-        let post = RunId::random();
-        loop {
-            match self.claim(id).await {
-                Ok(claim) => return self.cancel_abandoned(id, claim).await,
-                Err(EngineError::Owned { .. }) => {
-                    // The driver may leave without taking it, and then the claim can be had.
-                    let taken = self.ask_driver_to(id, post.as_str(), &Wish::Cancel);
-                    if let Ok(taken) = timeout(ANSWER, taken).await {
-                        return taken.map(|()| true);
-                    }
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// A run that nobody drives ends in a single append.
-    async fn cancel_abandoned(&self, id: &RunId, claim: Claim) -> Result<bool, EngineError> {
-        let cancelled = self.cancel_now(id, &claim).await;
-        self.store().release(claim).await?;
-        cancelled
-    }
-
-    async fn cancel_now(&self, id: &RunId, claim: &Claim) -> Result<bool, EngineError> {
-        let Loaded { spec, mut run, .. } = self.load(id).await?;
-        if run.ending().is_some() {
-            return Ok(false);
-        }
-        let (after, at) = (run.seq(), run.at());
-        let records = run.step(spec.program(), &spec, [Event::CancelRequested], at).records;
-        let bodies = records.iter().map(|record| record.to_json().into()).collect();
-        let append = Append::under(claim, after, bodies);
-        self.store().append(append.summary(Summary::of(&spec, &run).to_json())).await?;
-        Ok(true)
-    }
-
-    /// Leaves a wish for the process that drives the run, and waits until it has taken it. However
-    /// often it is left under the same name, it is taken once.
-    async fn ask_driver_to(&self, id: &RunId, name: &str, wish: &Wish) -> Result<(), EngineError> {
-        let stream = id.stream();
-        let body = serde_json::to_string(wish).expect("a wish is plain data");
-        let mut watch = self.store().watch(&stream).await?;
-        while self.store().post(&stream, name, &body).await?.outcome.is_none() {
-            watch.changed().await;
-        }
-        Ok(())
-    }
-
-    async fn claim(&self, id: &RunId) -> Result<Claim, EngineError> {
+    pub(crate) async fn claim(&self, id: &RunId) -> Result<Claim, EngineError> {
         let claim = self.store().claim(&id.stream(), self.world.owner.clone(), CLAIM).await;
         claim.map_err(|error| match error {
             StoreError::Held { by, .. } => EngineError::Owned { run: id.clone(), by },
@@ -398,11 +386,7 @@ impl Engine {
             at = last.seq;
             for row in rows {
                 let record = Record::parse(&row.body);
-                records.push(record.map_err(|source| EngineError::Unreadable {
-                    run: id.clone(),
-                    seq: row.seq,
-                    source,
-                })?);
+                records.push(record.map_err(|source| unreadable(id, row.seq, source))?);
             }
         }
         Ok(records)
@@ -504,6 +488,30 @@ impl Watcher<'_> {
             self.watch.rows(self.after).await;
         }
     }
+}
+
+/// The spec and the first events of a run that goes on from `origin`.
+fn forked(origin: &Loaded, change: Change) -> Result<(Arc<Spec>, Vec<Event>), EngineError> {
+    let change = replay::Change {
+        at: change.at.unwrap_or_else(|| origin.run.seq()),
+        spec: change.spec.unwrap_or_else(|| origin.spec.clone()),
+        answers: change.answers,
+        retry: change.retry,
+    };
+    let events = replay::fork(origin.id.as_str(), &origin.records, &change, wall());
+    let is_taken_over = |key: &Key| {
+        let inherited = |it: &Event| matches!(it, Event::Inherited { .. }) && it.key() == Some(key);
+        events.iter().any(inherited)
+    };
+    if let Some((key, _)) = change.answers.iter().find(|(key, _)| !is_taken_over(key)) {
+        return Err(EngineError::NotTakenOver { run: origin.id.clone(), key: key.clone() });
+    }
+    Ok((change.spec, events))
+}
+
+/// A record that this version cannot take.
+pub(crate) fn unreadable(run: &RunId, seq: u64, source: Unreadable) -> EngineError {
+    EngineError::Unreadable { run: run.clone(), seq, source }
 }
 
 fn run_of(stream: &StreamId) -> RunId {

@@ -6,6 +6,8 @@
 pub mod backend;
 pub mod driver;
 pub mod engine;
+pub mod export;
 pub mod store;
 pub mod summary;
 pub mod tools;
+mod wish;

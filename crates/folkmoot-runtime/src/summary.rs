@@ -4,7 +4,7 @@ use folkmoot_core::{
     run::Run,
     spec::Spec,
     text::shorten,
-    view::{self, Status, UsageReport},
+    view::{self, OriginView, Status, UsageReport},
     words::Language,
 };
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,9 @@ pub struct Summary {
     pub ended_at: Option<u64>,
     /// What it used.
     pub usage: UsageReport,
+    /// The run it goes on from.
+    #[serde(default)]
+    pub origin: Option<OriginView>,
 }
 
 /// How much of a task a list shows, in characters.
@@ -47,6 +50,7 @@ impl Summary {
             started_at: run.wall_at(folkmoot_core::time::Time::default()),
             ended_at: ended.then(|| run.wall_at(run.at())),
             usage: outcome.meta.usage,
+            origin: outcome.origin,
         }
     }
 

@@ -321,7 +321,8 @@ async fn a_fork_with_another_judge_or_answer_asks_only_what_changed() {
         || vec![agent("a", vec![says("A"), says("VA")]), agent("b", vec![says("B"), says("VB")])];
     let driven = finish(&engine, spec(agents(), debate("a"))).await;
     let forked = |change| async {
-        let driver = engine.fork(&driven.id, change).await.expect("it can be forked");
+        let origin = engine.load(&driven.id).await.expect("the store works");
+        let driver = engine.fork(&origin, change).await.expect("it can be forked");
         let driven = driver.drive(Arc::new(Unobserved), CancellationToken::new()).await;
         driven.expect("the store works")
     };
