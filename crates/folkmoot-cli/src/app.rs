@@ -1,16 +1,19 @@
 //! Wiring: from flags, config and environment to an engine and to where output goes.
 
 use std::{
-    path::PathBuf,
+    borrow::Cow,
+    collections::BTreeMap,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use folkmoot_agents::{Agents, Secrets};
+use folkmoot_agents::{Agents, Providers, Secrets};
 use folkmoot_runtime::{
-    engine::{Engine, RunId},
+    engine::{Engine, EngineError, RunId},
+    export,
     store::SqliteStore,
     tools::NoTools,
 };
@@ -133,11 +136,66 @@ impl App {
         Ok(Engine::new(store, Arc::new(agents), Arc::new(NoTools), "folkmoot"))
     }
 
-    /// The engine, and the run that is meant by `given`.
+    /// Whether a secret of this machine occurs in `text`.
+    pub(crate) fn holds_secret(&self, text: &str) -> bool {
+        matches!(self.secrets.mask(text), Cow::Owned(_))
+    }
+
+    /// The record that is meant by `given`: that of a run in the store, or an exported file.
+    ///
+    /// A file is meant by what has a folder in it or ends in `.jsonl`, and by the name of a file
+    /// that is there if no run is meant by it.
+    pub(crate) async fn kept(&self, given: &str) -> Result<Kept> {
+        let path = Path::new(given);
+        if is_file_name(given) {
+            return Kept::read(path).await;
+        }
+        let engine = self.engine()?;
+        match engine.find(given).await {
+            Err(EngineError::NoSuchRun(_)) if path.is_file() => Kept::read(path).await,
+            found => Ok(Kept { engine, run: found?, is_file: false }),
+        }
+    }
+
+    /// The engine, and the run in its store that is meant by `given`.
     pub(crate) async fn engine_and_run(&self, given: &str) -> Result<(Engine, RunId)> {
+        if is_file_name(given) {
+            let help = "a file can be shown, reported, verified, replayed, forked and tried again";
+            let message = format!("{given} is a file, not a run that can go on");
+            return Err(Refusal::new("not_a_run", message).help(help).into());
+        }
         let engine = self.engine()?;
         let run = engine.find(given).await?;
         Ok((engine, run))
+    }
+}
+
+/// Whether `given` is a path by its form; no id of a run is.
+fn is_file_name(given: &str) -> bool {
+    given.contains(std::path::is_separator) || given.ends_with(".jsonl")
+}
+
+/// Where a record is kept, and which it is.
+pub(crate) struct Kept {
+    /// The engine over the store, or over the file alone.
+    pub(crate) engine: Engine,
+    /// The run.
+    pub(crate) run: RunId,
+    is_file: bool,
+}
+
+impl Kept {
+    /// Reads an exported file. Nobody can be asked from it.
+    async fn read(path: &Path) -> Result<Kept> {
+        let (store, run) = export::read(path).await?;
+        let nobody = Arc::new(Agents::new(Providers::new(&BTreeMap::new(), &|_| None)));
+        let engine = Engine::new(Arc::new(store), nobody, Arc::new(NoTools), "folkmoot");
+        Ok(Kept { engine, run, is_file: true })
+    }
+
+    /// The engine in which what goes on from the record is kept.
+    pub(crate) fn engine_to_go_on(self, app: &App) -> Result<Engine> {
+        if self.is_file { app.engine() } else { Ok(self.engine) }
     }
 }
 

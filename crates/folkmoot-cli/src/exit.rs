@@ -3,8 +3,8 @@
 use std::{fmt, process::ExitCode};
 
 use anyhow::Error;
-use folkmoot_core::view::Status;
-use folkmoot_runtime::{engine::EngineError, store::StoreError};
+use folkmoot_core::{key::Key, view::Status};
+use folkmoot_runtime::{engine::EngineError, export::FileError, store::StoreError};
 use serde_json::{Value, json};
 
 use crate::{
@@ -144,9 +144,24 @@ fn as_json(code: &str, message: &str, help: Option<&str>) -> Value {
     json!({ "error": object, "errors": [object] })
 }
 
+/// Which calls may have been meant.
+fn meant(near: &[Key]) -> String {
+    let names: Vec<String> = near.iter().map(|key| format!("\"{key}\"")).collect();
+    match &names[..] {
+        [] => "`folkmoot show RUN` lists the calls".to_owned(),
+        [name] => format!("did you mean {name}?"),
+        [names @ .., last] => format!("did you mean {} or {last}?", names.join(", ")),
+    }
+}
+
 fn kind(error: &Error) -> (&'static str, Option<String>, Exit) {
     if let Some(refusal) = error.downcast_ref::<Refusal>() {
         return (refusal.code, refusal.help.clone(), Exit::USAGE);
+    }
+    match error.downcast_ref::<FileError>() {
+        Some(FileError::Io { .. }) => return ("unreadable_file", None, Exit::USAGE),
+        Some(FileError::Flawed { .. }) => return ("broken_record", None, Exit::BROKEN),
+        None => {}
     }
     match error.downcast_ref::<EngineError>() {
         Some(EngineError::NoSuchRun(_)) => {
@@ -156,8 +171,17 @@ fn kind(error: &Error) -> (&'static str, Option<String>, Exit) {
         Some(EngineError::NotTakenOver { .. }) => {
             ("not_taken_over", Some("`folkmoot show RUN` lists the calls".into()), Exit::USAGE)
         }
-        Some(EngineError::NoSuchCall { .. }) => {
-            ("unknown_call", Some("`folkmoot show RUN` lists the calls".into()), Exit::USAGE)
+        Some(EngineError::NoSuchCall { near, .. }) => {
+            ("unknown_call", Some(meant(near)), Exit::USAGE)
+        }
+        Some(EngineError::NothingToRetry { run, last }) => {
+            let last = last.iter().map(|key| format!("; the last one was {key}"));
+            let help = format!("`folkmoot retry {run} --from KEY` asks again from a call on");
+            ("nothing_to_retry", Some(last.fold(help, |help, last| help + &last)), Exit::USAGE)
+        }
+        Some(EngineError::Withheld { .. }) => {
+            let help = "--with-secrets exports it as it is, for whoever may know the secret";
+            ("secret_in_record", Some(help.into()), Exit::USAGE)
         }
         Some(EngineError::Owned { .. }) => {
             let help = "`folkmoot watch` follows it, `folkmoot cancel` stops it";

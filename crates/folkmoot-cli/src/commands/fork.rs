@@ -6,7 +6,7 @@ use folkmoot_core::{
     file::overrides::{Given, Override},
     key::Key,
 };
-use folkmoot_runtime::engine::{Change, EngineError, Loaded};
+use folkmoot_runtime::engine::{Change, Loaded};
 
 use super::{
     drive::drive,
@@ -25,7 +25,7 @@ use crate::{
   folkmoot fork last --at round-2/alice
   folkmoot fork last --answer round-1/bob=\"Let us use SQLite.\"")]
 pub(crate) struct Fork {
-    /// The run: its id, the beginning of it, or `last`
+    /// The run: its id, the beginning of it, `last`, or an exported file
     run: String,
     /// Takes over what happened up to this event, or before this call
     #[arg(long, value_name = "SEQ|KEY")]
@@ -43,9 +43,9 @@ pub(crate) struct Fork {
 
 impl Fork {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
-        let (engine, id) = app.engine_and_run(&self.run).await?;
+        let kept = app.kept(&self.run).await?;
         let at = self.at.as_deref().and_then(|at| at.parse().ok());
-        let origin = engine.load_until(&id, at.unwrap_or(u64::MAX)).await?;
+        let origin = kept.engine.load_until(&kept.run, at.unwrap_or(u64::MAX)).await?;
         let spec = match self.spec(app, &origin)? {
             None => None,
             Some(team) => match team.spec(app) {
@@ -59,8 +59,9 @@ impl Fork {
         });
         let answers = answers.collect::<Result<_>>()?;
         let at = self.at.as_deref().map(|at| cut(&origin, at)).transpose()?;
-        let driver = engine.fork(&id, Change { at, spec, answers }).await?;
-        drive(driver, app).await
+        let change = Change { at, spec, answers, retry: None };
+        let engine = kept.engine_to_go_on(app)?;
+        drive(engine.fork(&origin, change).await?, app).await
     }
 
     /// The team of the fork, if it is not that of the origin.
@@ -105,9 +106,8 @@ fn cut(origin: &Loaded, at: &str) -> Result<u64> {
         }
         return Ok(seq);
     }
-    let call = origin.run.known().get(at);
-    let no_such_call = || EngineError::NoSuchCall { run: origin.id.clone(), key: at.to_owned() };
-    Ok(call.ok_or_else(no_such_call)?.asked - 1)
+    let (_, call) = origin.call(at)?;
+    Ok(call.asked - 1)
 }
 
 fn pair<'a>(given: &'a str, flag: &str, form: &str) -> Result<(&'a str, &'a str)> {

@@ -1,18 +1,21 @@
 //! The commands. One file each, all shaped alike: the arguments, and `run`.
 
 mod agents;
+mod amend;
 mod broadcast;
 mod cancel;
 mod check;
 mod completions;
 mod dispatch;
 mod drive;
+mod export;
 mod fork;
 mod init;
 mod models;
 mod replay;
 mod report;
 mod resume;
+mod retry;
 mod run;
 mod runs;
 mod schema;
@@ -41,10 +44,13 @@ pub(crate) enum Command {
     Watch(watch::Watch),
     Report(report::Report),
     Resume(resume::Resume),
+    Retry(retry::Retry),
+    Amend(amend::Amend),
     Cancel(cancel::Cancel),
     Fork(fork::Fork),
     Replay(replay::Replay),
     Verify(verify::Verify),
+    Export(export::Export),
     Init(init::Init),
     Agents(agents::Agents),
     Models(models::Models),
@@ -66,10 +72,13 @@ impl Command {
             Command::Watch(it) => it.run(app).await,
             Command::Report(it) => it.run(app).await,
             Command::Resume(it) => it.run(app).await,
+            Command::Retry(it) => it.run(app).await,
+            Command::Amend(it) => it.run(app).await,
             Command::Cancel(it) => it.run(app).await,
             Command::Fork(it) => it.run(app).await,
             Command::Replay(it) => it.run(app).await,
             Command::Verify(it) => it.run(app).await,
+            Command::Export(it) => it.run(app).await,
             Command::Init(it) => it.run(app),
             Command::Agents(it) => it.run(app),
             Command::Models(it) => it.run(app),

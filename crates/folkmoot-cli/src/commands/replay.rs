@@ -2,18 +2,21 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 
-use crate::{app::App, exit::Exit};
+use crate::{
+    app::{App, Kept},
+    exit::Exit,
+};
 
 /// Runs a recorded run again without any call, and compares every decision byte for byte.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
-    /// The run: its id, the beginning of it, or `last`
+    /// The run: its id, the beginning of it, `last`, or an exported file
     run: String,
 }
 
 impl Replay {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
-        let (engine, id) = app.engine_and_run(&self.run).await?;
+        let Kept { engine, run: id, .. } = app.kept(&self.run).await?;
         let loaded = engine.replay(&id).await?;
         let records = loaded.records.len();
         if app.wants_json() {

@@ -44,6 +44,7 @@ fn listed(run: &Listed) -> Value {
         "started_at": summary.map(|it| app::rfc3339(it.started_at)),
         "ended_at": summary.and_then(|it| it.ended_at).map(app::rfc3339),
         "usage": summary.map(|it| &it.usage),
+        "origin": summary.and_then(|it| it.origin.as_ref()),
         "owner": run.owner.as_ref().map(ToString::to_string),
     })
 }

@@ -1,11 +1,11 @@
 use anyhow::Result;
 use clap::Args;
 use folkmoot_core::view;
-use folkmoot_runtime::engine::{EngineError, Loaded};
+use folkmoot_runtime::engine::Loaded;
 use serde_json::{Value, json};
 
 use crate::{
-    app::{self, App},
+    app::{self, App, Kept},
     exit::Exit,
     terminal::show,
 };
@@ -13,7 +13,7 @@ use crate::{
 /// Shows a run: its result, every call with its request and reply, its events.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// The run: its id, the beginning of it, or `last`
+    /// The run: its id, the beginning of it, `last`, or an exported file
     run: String,
     /// Shows one call in full
     #[arg(long, value_name = "KEY")]
@@ -25,7 +25,7 @@ pub(crate) struct Show {
 
 impl Show {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
-        let (engine, id) = app.engine_and_run(&self.run).await?;
+        let Kept { engine, run: id, .. } = app.kept(&self.run).await?;
         let loaded = engine.load(&id).await?;
         if app.wants_json() {
             app.print_json(&self.as_json(&loaded)?);
@@ -67,10 +67,9 @@ impl Show {
 }
 
 fn one_call(loaded: &Loaded, key: &str) -> Result<view::CallView> {
-    let calls = view::calls(&loaded.spec, &loaded.run);
-    let call = calls.into_iter().find(|call| call.key.as_str() == key);
-    let no_such_call = || EngineError::NoSuchCall { run: loaded.id.clone(), key: key.to_owned() };
-    Ok(call.ok_or_else(no_such_call)?)
+    loaded.call(key)?;
+    let mut calls = view::calls(&loaded.spec, &loaded.run).into_iter();
+    Ok(calls.find(|call| call.key.as_str() == key).expect("every call is shown"))
 }
 
 /// A call as programs read it, with moments they can read.

@@ -187,7 +187,7 @@ pub(super) fn from_stdin_if_asked(given: String) -> Result<String> {
         .read_to_string(&mut text)
         .map_err(|error| Refusal::new("unreadable_prompt", format!("standard input: {error}")))?;
     if text.len() as u64 > LARGEST {
-        return Err(Refusal::new("too_large", "the task is over 1 MiB").into());
+        return Err(Refusal::new("too_large", "standard input is over 1 MiB").into());
     }
     Ok(text)
 }

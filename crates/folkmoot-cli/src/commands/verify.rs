@@ -2,18 +2,21 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 
-use crate::{app::App, exit::Exit};
+use crate::{
+    app::{App, Kept},
+    exit::Exit,
+};
 
 /// Proves that the record of a run is as it was written: nothing changed, missing or moved.
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// The run: its id, the beginning of it, or `last`
+    /// The run: its id, the beginning of it, `last`, or an exported file
     run: String,
 }
 
 impl Verify {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
-        let (engine, id) = app.engine_and_run(&self.run).await?;
+        let Kept { engine, run: id, .. } = app.kept(&self.run).await?;
         let head = engine.verify(&id).await?;
         if app.wants_json() {
             app.print_json(&json!({

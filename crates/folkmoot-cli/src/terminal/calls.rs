@@ -139,8 +139,10 @@ impl Calls {
             Event::Started { origin, .. } => {
                 let team = spec.team.agents.len() as u64;
                 let text = [spec.collaboration.name().to_owned(), figures::things(team, "agent")];
-                let from =
-                    origin.as_ref().map(|it| format!("forked from {}", screen.line(&it.run)));
+                let from = origin.as_ref().map(|it| {
+                    let how = if it.is_retried() { "retry of" } else { "forked from" };
+                    format!("{how} {}", screen.line(&it.run))
+                });
                 Some(Line::new(Mark::Started, text.into_iter().chain(from)))
             }
             Event::Resumed { .. } => {
@@ -169,7 +171,12 @@ impl Calls {
                 Some(Line { words, ..Line::new(Mark::Refused, [title]) })
             }
             Event::Inherited { .. } | Event::Ticked => None,
+            Event::Prompted { key, text } => {
+                let what = format!("{} is asked in other words", screen.line(key.as_str()));
+                Some(Line { words: screen.words(text, WORDS), ..Line::new(Mark::Noted, [what]) })
+            }
             Event::Amended { key, text } => {
+                self.0.remove(key);
                 let what = format!("{} was amended", screen.line(key.as_str()));
                 Some(Line { words: screen.words(text, WORDS), ..Line::new(Mark::Noted, [what]) })
             }

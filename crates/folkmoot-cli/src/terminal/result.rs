@@ -96,10 +96,8 @@ fn how_to_go_on(
     let id = screen.line(&outcome.run_id);
     let advice = match outcome.status {
         Status::Done | Status::Cancelled => None,
-        Status::Failed => outcome.errors.first().map(|first| {
-            let key = screen.line(first.key.as_str());
-            format!("ask again from there with `folkmoot fork {id} --at {key}`")
-        }),
+        Status::Failed => (!outcome.errors.is_empty())
+            .then(|| format!("ask what failed again with `folkmoot retry {id}`")),
         Status::NeedsInput => Some(format!("answer with `folkmoot answer {id} TEXT`")),
         Status::BudgetExhausted => Some(spent(limits, outcome.reason.as_deref())),
         Status::BoundReached => Some(

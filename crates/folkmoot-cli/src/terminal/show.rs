@@ -1,5 +1,7 @@
 //! What `show` tells of a run, and of one call in full.
 
+use std::fmt::Write;
+
 use folkmoot_core::{
     render::{Message, Role},
     time::Duration,
@@ -18,6 +20,11 @@ const WORDS: usize = 100;
 /// A run: how it stands, its task, its calls in the order of asking, its answer.
 pub(crate) fn run(screen: &Screen, outcome: &Outcome, calls: &[CallView]) -> String {
     let mut page = format!("{}\n", result::headline(screen, outcome));
+    if let Some(origin) = &outcome.origin {
+        let how = if origin.retried { "another attempt at" } else { "forked from" };
+        let run = screen.line(&origin.run_id);
+        writeln!(page, "{how} run {run}, event {}", origin.seq).expect("a string takes any text");
+    }
     section(&mut page, screen, "task", &outcome.prompt);
     page.push('\n');
     page.push_str(&table(screen, calls));

@@ -165,6 +165,7 @@ impl Observer for Stream {
                 }
                 Event::Started { .. }
                 | Event::Inherited { .. }
+                | Event::Prompted { .. }
                 | Event::Amended { .. }
                 | Event::CancelRequested
                 | Event::Ticked

@@ -19,7 +19,7 @@ const WORDS: usize = 100;
 
 /// Runs, in the order given. `now` is the wall clock in microseconds since 1970.
 pub(crate) fn runs(screen: &Screen, runs: &[Listed], now: u64) -> String {
-    let mut table = Table::new([
+    let mut columns = vec![
         texts("RUN"),
         texts("STATUS"),
         texts("STARTED"),
@@ -30,11 +30,30 @@ pub(crate) fn runs(screen: &Screen, runs: &[Listed], now: u64) -> String {
         texts("TEAM"),
         texts("STRATEGY"),
         texts("TASK"),
-    ]);
-    for run in runs {
-        table.row(row_of(screen, run, now));
+    ];
+    // Few lists need it, and room is scarce.
+    let origins: Vec<Option<String>> = runs.iter().map(|run| origin(screen, run)).collect();
+    let has_origins = origins.iter().any(Option::is_some);
+    let place = columns.len() - 1;
+    if has_origins {
+        columns.insert(place, texts("FROM"));
+    }
+    let mut table = Table::new(columns);
+    for (run, origin) in runs.iter().zip(origins) {
+        let mut row = Vec::from(row_of(screen, run, now));
+        if has_origins {
+            row.insert(place, origin.unwrap_or_default().into());
+        }
+        table.row(row);
     }
     table.render(screen)
+}
+
+/// The run that another one goes on from.
+fn origin(screen: &Screen, run: &Listed) -> Option<String> {
+    let origin = run.summary.as_ref()?.origin.as_ref()?;
+    let how = if origin.retried { "retry of" } else { "fork of" };
+    Some(format!("{how} {}", screen.line(&origin.run_id)))
 }
 
 fn row_of(screen: &Screen, run: &Listed, now: u64) -> [Cell; 10] {
