@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use anyhow::Result;
 use clap::Args;
@@ -6,6 +6,7 @@ use folkmoot_core::{
     spec::{Recipe, Spec},
     team::AgentId,
 };
+use serde_json::{Value, json};
 
 use super::{
     drive::drive,
@@ -54,7 +55,8 @@ fn compare(app: &App, spec: &Spec, recipe: &Recipe) -> Result<()> {
         warn(app, &format!("{path} is gone or has mistakes; the run keeps the team it began with"));
         return Ok(());
     };
-    let (gone, new) = (missing(spec, &now), missing(&now, spec));
+    let (mut gone, new) = (missing(spec, &now), missing(&now, spec));
+    gone.extend(left_out(spec, &now));
     if !gone.is_empty() || !new.is_empty() {
         let parts = [("without", gone), ("with", new)].into_iter();
         let parts = parts.filter(|(_, names)| !names.is_empty());
@@ -64,6 +66,10 @@ fn compare(app: &App, spec: &Spec, recipe: &Recipe) -> Result<()> {
         let help =
             "--as-recorded goes on with the team as it was; `folkmoot fork` takes the new one";
         return Err(Refusal::new("team_changed", message).help(help).into());
+    }
+    if spec.collaboration != now.collaboration {
+        let text = "has changed in how the team works together; the run keeps what it began with";
+        warn(app, &format!("{path} {text}"));
     }
     let is_changed = |id: &&AgentId| spec.team.agent(id) != now.team.agent(id);
     let ids = spec.team.agents.iter().map(|agent| &agent.id);
@@ -79,6 +85,25 @@ fn compare(app: &App, spec: &Spec, recipe: &Recipe) -> Result<()> {
 fn missing<'a>(one: &'a Spec, other: &Spec) -> Vec<&'a str> {
     let agents = one.team.agents.iter().filter(|agent| !other.team.has(&agent.id));
     agents.map(|agent| &*agent.name).collect()
+}
+
+/// The agents that took part in `one` and are still there in `other`, with no part in it.
+fn left_out<'a>(one: &'a Spec, other: &Spec) -> Vec<&'a str> {
+    let named = |spec: &Spec| names(&json!(spec.collaboration));
+    let (before, now) = (named(one), named(other));
+    let is_left_out = |id: &str| before.contains(id) && !now.contains(id);
+    let agents = one.team.agents.iter().filter(|agent| other.team.has(&agent.id));
+    agents.filter(|agent| is_left_out(agent.id.as_str())).map(|agent| &*agent.name).collect()
+}
+
+/// Every text in a value, among them the agents that it names.
+fn names(value: &Value) -> BTreeSet<String> {
+    match value {
+        Value::String(text) => BTreeSet::from([text.clone()]),
+        Value::Array(items) => items.iter().flat_map(names).collect(),
+        Value::Object(fields) => fields.values().flat_map(names).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => BTreeSet::new(),
+    }
 }
 
 fn warn(app: &App, text: &str) {

@@ -97,10 +97,10 @@ fn a_fork_that_cannot_be_is_refused_and_nothing_runs() {
         (
             &["--at", "round-9/pro"],
             expect![[r#"
-            exit 2
-            ! error: run r00000000001 has no call round-9/pro
-            ! help: `folkmoot show RUN` lists the calls
-        "#]],
+                exit 2
+                ! error: run r00000000001 has no call round-9/pro
+                ! help: did you mean "round-1/pro"?
+            "#]],
         ),
         (
             &["--set", "rounds"],

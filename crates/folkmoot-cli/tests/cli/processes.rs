@@ -215,6 +215,84 @@ fn another_process_cancels_a_run_and_its_connection_is_gone() {
 }
 
 #[test]
+fn a_run_keeps_its_team_whatever_becomes_of_its_file() {
+    let Held { run, bench, stub, door } = held("text");
+    run.kill();
+    until(&stub, |seen| seen.hung_up == 1);
+    let second = "  - { name: second, model: openai/stub }\n";
+    for (file, told) in [
+        (PAIR.replace(second, ""), "without second"),
+        (PAIR.replace("second", "third"), "without second and with third"),
+        (PAIR.replace("sequential }", "sequential, order: [first] }"), "without second"),
+    ] {
+        bench.write("team.yaml", &file);
+        let refused = bench.call(["resume", "last"]).must_be(2).stderr;
+        assert!(refused.contains(told) && refused.contains("--as-recorded"), "{refused}");
+    }
+    let other = PAIR.replace("strategy: sequential", "strategy: relay");
+    let prompted = PAIR.replace("name: first,", "name: first, prompt: Be brief.,");
+    for (file, told) in [(other, "how the team works"), (prompted, "has changed for first")] {
+        let copy = bench.copy();
+        // The copy's run remembers where its file stood.
+        bench.write("team.yaml", &file);
+        door.open();
+        let resumed = copy.call(["resume", "last"]).must_be(0).stderr;
+        assert!(resumed.contains("warning: ") && resumed.contains(told), "{resumed}");
+    }
+    bench.write("team.yaml", &format!("# a comment\n{PAIR}"));
+    let resumed = bench.call(["resume", "last"]).must_be(0).stderr;
+    assert!(!resumed.contains("warning"), "{resumed}");
+}
+
+#[test]
+fn another_process_amends_an_answer_and_what_was_made_from_it_is_asked_again() {
+    let Held { run, bench, stub, door } = held("json");
+    let amended = bench.call(["amend", "last", "step-1/first", "mine", "--json"]).must_be(0).json();
+    assert_eq!(amended["asked_again"], json!(["step-2/second"]));
+    assert_eq!((&amended["status"], &amended["key"]), (&json!("running"), &json!("step-1/first")));
+    until(&stub, |seen| seen.requests.len() == 3 && seen.hung_up == 1);
+    let again = stub.seen().requests[2].body.to_string();
+    assert!(again.contains("mine") && !again.contains("one\\n"), "{again}");
+    door.open();
+    let result = run.finish().must_be(0).json();
+    assert_eq!((&result["run_id"], &result["status"]), (&amended["run_id"], &json!("done")));
+    bench.call(["replay", "last"]).must_be(0);
+    let late = bench.call(["amend", "last", "step-1/first", "again"]).must_be(2);
+    assert!(late.stderr.contains("--answer step-1/first=TEXT"), "{}", late.stderr);
+}
+
+#[test]
+fn an_interrupted_run_is_amended_and_its_resumption_goes_on_from_that() {
+    let Held { run, bench, stub, door } = held("text");
+    run.kill();
+    until(&stub, |seen| seen.hung_up == 1);
+    let told = bench.call_on("- mine\n", ["amend", "last", "step-1/first", "-"]).must_be(0);
+    assert!(told.stderr.contains("asked again: step-2/second"), "{}", told.stderr);
+    assert!(told.stderr.contains("`folkmoot resume "), "{}", told.stderr);
+    assert_eq!((stub.seen().requests.len(), status(&bench)), (2, json!("interrupted")));
+    door.open();
+    bench.call(["resume", "last"]).must_be(0);
+    let again = stub.seen().requests[2].body.to_string();
+    assert!(again.contains("- mine"), "{again}");
+    bench.call(["replay", "last"]).must_be(0);
+    bench.call(["verify", "last"]).must_be(0);
+}
+
+#[test]
+fn a_run_under_way_is_not_tried_again_but_exported_as_it_stands() {
+    let Held { run, bench, door, stub: _stub } = held("text");
+    let refused = bench.call(["retry", "last", "--json"]).must_be(1).json();
+    assert_eq!(refused["error"]["code"], "run_is_owned");
+    let told = bench.call(["export", "last", "-o", "early.jsonl"]).must_be(0).stderr;
+    assert!(told.contains("the run has not ended"), "{told}");
+    let shown = bench.call(["show", "early.jsonl", "--json"]).must_be(0).json();
+    assert_eq!(shown["run"]["status"], "interrupted");
+    bench.call(["replay", "early.jsonl"]).must_be(0);
+    door.open();
+    run.finish().must_be(0);
+}
+
+#[test]
 fn an_onlooker_sees_every_event_once_in_order_and_then_the_result() {
     let Held { run, bench, door, stub: _stub } = held("json");
     let mut early = bench.start(["watch", "last", "--json"]);

@@ -65,33 +65,34 @@ fn runs_are_listed_the_newest_first() {
         &bench,
         bench.call(["runs", "--json"]).must_be(0).json()[1].clone(),
         expect![[r#"
-        {
-          "run_id": "r00000000001",
-          "status": "done",
-          "reason": "answered",
-          "strategy": "sequential",
-          "team": "评审组",
-          "prompt": "要不要发布？",
-          "started_at": "TIME",
-          "ended_at": "TIME",
-          "usage": {
-            "total": {
-              "prompt_tokens": 1200,
-              "completion_tokens": 34,
-              "total_tokens": 1234
-            },
-            "agents": {
-              "研究员": {
-                "prompt_tokens": 1200,
-                "completion_tokens": 34,
-                "total_tokens": 1234
-              }
-            },
-            "calls": 3
-          },
-          "owner": null
-        }
-    "#]],
+            {
+              "run_id": "r00000000001",
+              "status": "done",
+              "reason": "answered",
+              "strategy": "sequential",
+              "team": "评审组",
+              "prompt": "要不要发布？",
+              "started_at": "TIME",
+              "ended_at": "TIME",
+              "usage": {
+                "total": {
+                  "prompt_tokens": 1200,
+                  "completion_tokens": 34,
+                  "total_tokens": 1234
+                },
+                "agents": {
+                  "研究员": {
+                    "prompt_tokens": 1200,
+                    "completion_tokens": 34,
+                    "total_tokens": 1234
+                  }
+                },
+                "calls": 3
+              },
+              "origin": null,
+              "owner": null
+            }
+        "#]],
     );
 }
 
@@ -456,7 +457,7 @@ fn a_record_with_an_event_of_a_later_version_is_refused_with_its_place() {
         bench.call(["show", "last"]),
         expect![[r#"
             exit 8
-            ! error: run r00000000001: record 9 cannot be read: unknown variant `applauded`, expected one of `started`, `inherited`, `resumed`, `answered`, `amended`, `cancel_requested`, `ticked`, `asked`, `refused`, `withdrawn`, `ended` at line 1 column 36
+            ! error: run r00000000001: record 9 cannot be read: unknown variant `applauded`, expected one of `started`, `inherited`, `prompted`, `resumed`, `answered`, `amended`, `cancel_requested`, `ticked`, `asked`, `refused`, `withdrawn`, `ended` at line 1 column 36
         "#]],
     );
 }

@@ -212,7 +212,7 @@ fn words_that_are_missing_or_too_many_are_refused_with_advice() {
         bench.call_on(&large, ["run", "team.yaml", "-"]).must_be(2),
         expect![[r#"
         exit 2
-        ! error: the task is over 1 MiB
+        ! error: standard input is over 1 MiB
     "#]],
     );
     assert!(bench.runs().is_empty());
