@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use crate::{
     config::{self, Config},
-    exit::Refusal,
+    exit::{self, Refusal},
     terminal::{json, screen::Screen, sink::Sink, stream::Stream},
 };
 
@@ -131,7 +131,9 @@ impl App {
         let agents = Agents::new(self.config()?.providers());
         let file = self.global.db.clone().map_or_else(config::state_file, Ok)?;
         let store = SqliteStore::open(&file);
-        let store = store.map_err(|error| Refusal::new("unusable_store", error.to_string()))?;
+        let store = store.map_err(|error| {
+            Refusal::new("unusable_store", error.to_string()).help(exit::ELSEWHERE)
+        })?;
         let store = Arc::new(store);
         Ok(Engine::new(store, Arc::new(agents), Arc::new(NoTools), "folkmoot"))
     }

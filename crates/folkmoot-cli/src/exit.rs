@@ -21,6 +21,10 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exit(pub(crate) u8);
 
+/// The way out if runs cannot be kept where they are.
+pub(crate) const ELSEWHERE: &str =
+    "`--db FILE`, or the variable FOLKMOOT_DB, keeps runs in another file";
+
 impl Exit {
     /// Everything went as asked.
     pub(crate) const DONE: Exit = Exit(0);
@@ -197,9 +201,27 @@ fn kind(error: &Error) -> (&'static str, Option<String>, Exit) {
             | EngineError::NoStart(_)
             | EngineError::ForeignAgent { .. },
         ) => ("unreadable_record", None, Exit::BROKEN),
-        Some(EngineError::Store(StoreError::Broken { .. } | StoreError::Corrupt { .. })) => {
-            ("broken_record", None, Exit::BROKEN)
+        Some(
+            EngineError::Store(StoreError::Broken { .. } | StoreError::Corrupt { .. })
+            | EngineError::Unkept {
+                source: StoreError::Broken { .. } | StoreError::Corrupt { .. },
+                ..
+            },
+        ) => ("broken_record", None, Exit::BROKEN),
+        Some(EngineError::Unkept { run, source: StoreError::Superseded { .. }, .. }) => {
+            ("run_is_owned", Some(format!("`folkmoot watch {run}` follows it")), Exit::FAILED)
         }
+        Some(EngineError::Unkept { run, .. }) => {
+            let help = format!("mend that; then `folkmoot resume {run}` goes on from there");
+            ("store", Some(help), Exit::FAILED)
+        }
+        // Nobody was asked anything yet: what cannot be kept later is told as unkept.
+        Some(EngineError::Store(
+            StoreError::ReadOnly { .. }
+            | StoreError::Full { .. }
+            | StoreError::Busy { .. }
+            | StoreError::Io { .. },
+        )) => ("unusable_store", Some(ELSEWHERE.into()), Exit::USAGE),
         Some(EngineError::Store(_)) => ("store", None, Exit::FAILED),
         None => ("failed", None, Exit::FAILED),
     }

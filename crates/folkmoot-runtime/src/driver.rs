@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     backend::{Backend, Delta, Request, Response},
     engine::{EngineError, RunId},
-    store::{Append, Claim, Owner, Post, Store, Watch},
+    store::{Append, Claim, Owner, Post, Store, StoreError, Watch},
     summary::Summary,
     tools::{ToolRequest, Toolbox},
     wish::{Granted, Wish},
@@ -69,6 +69,8 @@ pub struct Driver {
     world: Arc<World>,
     claim: Claim,
     watch: Watch,
+    /// The number of the last record that is durable.
+    kept: u64,
     /// The posts up to this number have been looked at.
     posted: u64,
     /// The events to begin with.
@@ -131,6 +133,7 @@ impl Driver {
         Ok(Driver {
             agents: agents.collect(),
             clock: Clock { base: run.at(), since: Instant::now() },
+            kept: run.seq(),
             id,
             spec,
             run,
@@ -157,29 +160,38 @@ impl Driver {
 
     /// Drives the run until it ends, or until `interrupt`: then it is left so that it can be resumed.
     ///
-    /// Fails if the record cannot be kept; nothing that was not recorded is acted on.
+    /// Fails with [`EngineError::Unkept`] if the record cannot be kept; nothing that was not recorded is
+    /// acted on.
     pub async fn drive(
         mut self,
         observer: Arc<dyn Observer>,
         interrupt: CancellationToken,
     ) -> Result<Driven, EngineError> {
         let driven = self.drive_on(&observer, &interrupt).await;
+        let driven = driven.map_err(|source| self.unkept(source));
         self.jobs.shutdown().await;
-        // What ends a run gives the claim back too.
-        let released = match (&driven, self.run.ending()) {
-            (Ok(()), Some(_)) => Ok(()),
-            _ => self.world.store.release(self.claim).await,
-        };
+        // What ends a run gives the claim back too. One that cannot be given back lapses by itself, and
+        // does not undo what was recorded.
+        if driven.is_err() || self.run.ending().is_none() {
+            let _ = self.world.store.release(self.claim).await;
+        }
         driven?;
-        released?;
         Ok(Driven { id: self.id, spec: self.spec, run: self.run })
+    }
+
+    /// A run of which nothing was kept does not exist.
+    fn unkept(&self, source: StoreError) -> EngineError {
+        match self.kept {
+            0 => EngineError::Store(source),
+            kept => EngineError::Unkept { run: self.id.clone(), kept, source },
+        }
     }
 
     async fn drive_on(
         &mut self,
         observer: &Arc<dyn Observer>,
         interrupt: &CancellationToken,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), StoreError> {
         let first = std::mem::take(&mut self.first);
         self.clock.since = Instant::now();
         // No time has passed: what was noted while nobody drove it is decided on at its own time.
@@ -219,7 +231,7 @@ impl Driver {
         &mut self,
         post: &Post,
         observer: &Arc<dyn Observer>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), StoreError> {
         let wish = Wish::read(&post.body);
         let events = wish.map_or_else(Vec::new, |wish| wish.events(&self.spec, &self.run));
         let granted = Granted { taken: !events.is_empty() };
@@ -233,7 +245,7 @@ impl Driver {
         self.clock.now().max(struck.unwrap_or_default())
     }
 
-    async fn posts(&mut self) -> Result<Vec<Post>, EngineError> {
+    async fn posts(&mut self) -> Result<Vec<Post>, StoreError> {
         let posts = self.world.store.pending(&self.id.stream()).await?;
         self.posted = posts.last().map_or(self.posted, |post| post.number.max(self.posted));
         Ok(posts)
@@ -246,7 +258,7 @@ impl Driver {
         events: Vec<Event>,
         done: Option<(Arc<str>, Granted)>,
         observer: &Arc<dyn Observer>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), StoreError> {
         let after = self.run.seq();
         let spec = self.spec.clone();
         let Stepped { records, wakes_at } = self.run.step(spec.program(), &spec, events, now);
@@ -268,6 +280,7 @@ impl Driver {
             append = append.done(post, granted.to_json());
         }
         self.world.store.append(append).await?;
+        self.kept = self.run.seq();
         observer.recorded(&self.spec, &self.run, &records);
         for command in self.run.commands(&records) {
             match command {

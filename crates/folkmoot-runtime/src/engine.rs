@@ -168,6 +168,17 @@ pub enum EngineError {
         #[source]
         divergence: Box<Divergence>,
     },
+    /// What happens in a run cannot be recorded any longer, so it stops where the record does.
+    #[error("run {run} stops at record {kept}: {source}")]
+    Unkept {
+        /// The run.
+        run: RunId,
+        /// The last record that was kept.
+        kept: u64,
+        /// Why the next one was not.
+        #[source]
+        source: StoreError,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -1,6 +1,8 @@
 //! The command line, proved on the real binary.
 
 mod bench;
+#[cfg(unix)]
+mod campaign;
 mod check;
 mod config;
 mod conformance;
@@ -8,7 +10,11 @@ mod examples;
 mod exported;
 mod faults;
 mod fork;
+#[cfg(unix)]
+mod held;
 mod help;
+#[cfg(unix)]
+mod machine;
 mod matching;
 mod models;
 #[cfg(unix)]

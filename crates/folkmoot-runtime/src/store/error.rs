@@ -77,7 +77,7 @@ pub enum StoreError {
         what: Arc<str>,
     },
     /// The file was written by a later version of this program. Update.
-    #[error("store {}: has format {found}; this version of folkmoot knows formats up to {known}", .path.display())]
+    #[error("store {}: has format {found}; this version of folkmoot knows formats up to {known}: update it", .path.display())]
     NewerVersion {
         /// The file.
         path: PathBuf,
@@ -92,20 +92,27 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// A file of the store was removed, moved or replaced while it was open. What was kept until then can
+    /// be resumed once the files are back; leave them alone while runs are under way.
+    #[error("store {}: the file was removed or replaced while it was in use", .path.display())]
+    Moved {
+        /// The file, or the log beside it.
+        path: PathBuf,
+    },
     /// The file may be read and not written.
-    #[error("store {}: is read-only", .path.display())]
+    #[error("store {}: the file, or its folder, is read-only", .path.display())]
     ReadOnly {
         /// The file.
         path: PathBuf,
     },
     /// There is no room left. Make some; what was there before is unharmed.
-    #[error("store {}: the disk is full", .path.display())]
+    #[error("store {}: the disk is full; what was recorded before is unharmed", .path.display())]
     Full {
         /// The file.
         path: PathBuf,
     },
     /// Another program has kept the file to itself for very long.
-    #[error("store {}: another program keeps it to itself", .path.display())]
+    #[error("store {}: another program has kept it locked for very long; end that, and try again", .path.display())]
     Busy {
         /// The file.
         path: PathBuf,

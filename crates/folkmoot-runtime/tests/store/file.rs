@@ -94,7 +94,7 @@ fn a_file_from_the_future_is_refused_and_says_so() {
 
     let error = SqliteStore::open(file_in(&folder)).expect_err("nobody knows format 41");
     let message = format!(
-        "store {}: has format 41; this version of folkmoot knows formats up to 1",
+        "store {}: has format 41; this version of folkmoot knows formats up to 1: update it",
         file_in(&folder).display()
     );
     assert_eq!(error.to_string(), message);

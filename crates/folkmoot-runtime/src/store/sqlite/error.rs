@@ -1,6 +1,7 @@
 //! What SQLite says, in the words of the store.
 
 use std::{
+    io,
     path::Path,
     sync::Arc,
     thread,
@@ -12,7 +13,7 @@ use rusqlite::ErrorCode;
 use crate::store::StoreError;
 
 /// How long an operation is tried while other programs use the file.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 60_000 });
 
 /// How long to wait between two tries; SQLite's own waiting comes on top where it waits at all.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -75,12 +76,38 @@ pub(super) fn patiently<T>(mut work: impl FnMut() -> Result<T, Stop>) -> Result<
     }
 }
 
+/// What stands behind a write that fails although the disk is not full.
+const CANNOT_GROW: &str = "it cannot be written: a quota or the limit on the size of files may be \
+                           reached, or the disk is failing; what was recorded before is unharmed";
+
+/// Whether what failed was to make a file longer, or to see it on the disk.
+fn is_write(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    code.is_some_and(|code| {
+        use rusqlite::ffi;
+        [
+            ffi::SQLITE_IOERR_WRITE,
+            ffi::SQLITE_IOERR_FSYNC,
+            ffi::SQLITE_IOERR_DIR_FSYNC,
+            ffi::SQLITE_IOERR_TRUNCATE,
+            ffi::SQLITE_IOERR_SHMOPEN,
+            ffi::SQLITE_IOERR_SHMSIZE,
+            ffi::SQLITE_IOERR_SHMMAP,
+        ]
+        .contains(&code)
+    })
+}
+
 fn translate(path: &Path, error: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     match error.sqlite_error_code() {
         Some(code) if is_lock(code) => StoreError::Busy { path },
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path },
         Some(ErrorCode::DiskFull) => StoreError::Full { path },
+        Some(ErrorCode::SystemIoFailure) if is_write(&error) => {
+            let why = format!("{CANNOT_GROW} ({error})");
+            StoreError::Io { path, source: Arc::new(io::Error::other(why)) }
+        }
         // Our statements are right for our schema: if one fails, the schema or a value is not ours.
         None
         | Some(

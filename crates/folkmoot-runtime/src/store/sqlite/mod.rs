@@ -5,6 +5,7 @@
 //! the file's version while something is watched; what this one writes is known without looking.
 
 mod error;
+mod files;
 mod follow;
 mod open;
 mod read;
@@ -20,7 +21,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use self::{follow::Follower, readers::Readers, writer::Writer};
+use self::{files::Files, follow::Follower, readers::Readers, writer::Writer};
 use super::{
     Append, Claim, Entry, Head, Owner, Post, Row, Store, StoreError, StreamId, Watch, watch::Hub,
 };
@@ -51,9 +52,10 @@ impl SqliteStore {
         };
         let hub = Arc::new(Hub::default());
         let connection = open::open(&path)?;
+        let files = Arc::new(Files::of(&path));
         Ok(SqliteStore {
-            writer: Writer::start(connection, path.clone(), hub.clone())?,
-            readers: Arc::new(Readers::new(path.clone())),
+            writer: Writer::start(connection, path.clone(), files.clone(), hub.clone())?,
+            readers: Arc::new(Readers::new(path.clone(), files)),
             follower: Follower::default(),
             path,
             hub,

@@ -20,7 +20,7 @@ const APPLICATION: i64 = 0x464D_4F54;
 const MIGRATIONS: [&str; 1] = [include_str!("schema.sql")];
 
 /// How long SQLite waits by itself for a lock.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 5 } else { 5_000 });
 
 /// Bytes to which the write-ahead log shrinks again after a large write.
 const LOG_BYTES: u32 = 8 << 20;
@@ -35,6 +35,10 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     static OPENING: Mutex<()> = Mutex::new(());
     let _only_one = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
 
+    if path.metadata().is_ok_and(|it| !it.is_file() && !it.is_dir()) {
+        // A device or a pipe: nothing in it would be found again.
+        return Err(StoreError::NotAStore { path: path.to_owned() });
+    }
     create(path)
         .map_err(|source| StoreError::Io { path: path.to_owned(), source: Arc::new(source) })?;
     set_up(path).map_err(|stop| stop.at(path))
@@ -61,6 +65,12 @@ fn create(path: &Path) -> io::Result<()> {
         folder.mode(0o700);
         file.mode(0o600);
     }
+    if path.is_dir() {
+        return Err(io::Error::new(
+            io::ErrorKind::IsADirectory,
+            "it is a folder; name a file in it",
+        ));
+    }
     if let Some(parent) = path.parent() {
         folder.create(parent)?;
     }
@@ -75,9 +85,9 @@ fn set_up(path: &Path) -> Result<Connection, Stop> {
     // From one snapshot: another process may be setting the file up at this moment.
     let found = patiently(|| identify(&*connection.unchecked_transaction()?, path))?;
     if found == 0 {
-        // Counts only before anything is written, and costs a commit after that; lets `remove` give
-        // room back to the disk.
-        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        // Counts only before anything is written, costs a commit after that, and then would wait for
+        // whoever writes; lets `remove` give room back to the disk.
+        patiently(|| Ok(connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?))?;
     }
     configure(&connection, path)?;
     if found < MIGRATIONS.len() {

@@ -10,6 +10,7 @@ use tokio::{sync::Semaphore, task};
 
 use super::{
     error::{Stop, patiently},
+    files::Files,
     open,
 };
 use crate::store::StoreError;
@@ -21,13 +22,14 @@ const READERS: usize = 4;
 #[derive(Debug)]
 pub(super) struct Readers {
     path: Arc<Path>,
+    files: Arc<Files>,
     idle: Mutex<Vec<Connection>>,
     permits: Arc<Semaphore>,
 }
 
 impl Readers {
-    pub(super) fn new(path: Arc<Path>) -> Readers {
-        Readers { path, idle: Mutex::default(), permits: Arc::new(Semaphore::new(READERS)) }
+    pub(super) fn new(path: Arc<Path>, files: Arc<Files>) -> Readers {
+        Readers { path, files, idle: Mutex::default(), permits: Arc::new(Semaphore::new(READERS)) }
     }
 
     /// Has `work` done on one snapshot of the database.
@@ -60,7 +62,10 @@ impl Readers {
         };
         let result = patiently(|| {
             let snapshot = connection.unchecked_transaction()?;
-            work(&snapshot)
+            let found = work(&snapshot);
+            drop(snapshot);
+            self.files.must_be_there(&connection)?;
+            found
         });
         idle().push(connection);
         result.map_err(|stop| stop.at(&self.path))

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     error::{Stop, patiently},
+    files::Files,
     read,
 };
 use crate::store::{
@@ -34,11 +35,12 @@ impl Writer {
     pub(super) fn start(
         connection: Connection,
         path: Arc<Path>,
+        files: Arc<Files>,
         hub: Arc<Hub>,
     ) -> Result<Writer, StoreError> {
         let (orders, queue) = mpsc::channel(QUEUE);
         let place = path.to_path_buf();
-        let pen = Pen { connection, path, hub, seen: None };
+        let pen = Pen { connection, path, files, hub, seen: None };
         let thread = thread::Builder::new()
             .name("folkmoot-store".to_owned())
             .spawn(move || pen.write(queue))
@@ -157,6 +159,7 @@ where
 struct Pen {
     connection: Connection,
     path: Arc<Path>,
+    files: Arc<Files>,
     hub: Arc<Hub>,
     /// The version of the file at the last look.
     seen: Option<i64>,
@@ -230,13 +233,17 @@ impl Pen {
         }
         let news = batch.news;
         transaction.commit()?;
+        self.files.must_be_there(&self.connection)?;
         Ok(news)
     }
 }
 
 /// Whether no job of a batch would have done better alone.
 fn concerns_all(error: &StoreError) -> bool {
-    matches!(error, StoreError::Busy { .. } | StoreError::ReadOnly { .. })
+    matches!(
+        error,
+        StoreError::Busy { .. } | StoreError::ReadOnly { .. } | StoreError::Moved { .. }
+    )
 }
 
 #[cfg(test)]
@@ -266,7 +273,8 @@ mod tests {
         let path: Arc<Path> = folder.path().join("folkmoot.db").into();
         let connection = open::open(&path).expect("the store opens");
         connection.pragma_update(None, pragma, value).expect("it is a known pragma");
-        let pen = Pen { connection, path, hub: Arc::default(), seen: None };
+        let files = Files::of(&path).into();
+        let pen = Pen { connection, path, files, hub, seen: None };
 
         let (jobs, answers): (_, Vec<_>) =
             writes.iter().map(|(name, bytes)| append(name, *bytes)).unzip();
@@ -293,6 +301,26 @@ mod tests {
         assert_eq!(answers.len(), 2);
         for answer in answers {
             assert!(matches!(answer, Err(StoreError::ReadOnly { .. })), "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_another_program_never_lets_go_is_busy_for_all() {
+        let folder = tempfile::tempdir().expect("there is a temporary folder");
+        let path: Arc<Path> = folder.path().join("folkmoot.db").into();
+        let connection = open::open(&path).expect("the store opens");
+        let other = Connection::open(&path).expect("it is a database");
+        other.execute_batch("BEGIN IMMEDIATE").expect("nobody writes");
+        let files = Files::of(&path).into();
+        let pen = Pen { connection, path, files, hub: Arc::default() };
+
+        let (jobs, answers): (_, Vec<_>) =
+            [append("run/1", 10), append("run/2", 10)].into_iter().unzip();
+        pen.commit(jobs);
+        for answer in answers {
+            let answer = answer.blocking_recv().expect("every job is answered");
+            let error = answer.expect_err("there is no room beside the other").to_string();
+            assert!(error.contains("has kept it locked for very long"), "{error}");
         }
     }
 }
