@@ -144,6 +144,12 @@ pub enum Event {
     CancelRequested,
     /// A moment came that the run had asked to be told of.
     Ticked,
+    /// The machine slept meanwhile, or its wall clock was set: the run goes on as if nothing had been, and
+    /// from here on the wall clock is this one (rules.md 6.6).
+    Woken {
+        /// The wall clock, in microseconds since 1970.
+        wall: u64,
+    },
 
     /// A call is started.
     Asked {
@@ -207,7 +213,8 @@ impl Event {
             | Event::Answered { .. }
             | Event::Amended { .. }
             | Event::CancelRequested
-            | Event::Ticked => false,
+            | Event::Ticked
+            | Event::Woken { .. } => false,
         }
     }
 
@@ -224,6 +231,7 @@ impl Event {
             | Event::Amended { .. }
             | Event::CancelRequested
             | Event::Ticked
+            | Event::Woken { .. }
             | Event::Withdrawn { .. }
             | Event::Ended { .. } => None,
         }
@@ -243,6 +251,7 @@ impl Event {
             | Event::Resumed { .. }
             | Event::CancelRequested
             | Event::Ticked
+            | Event::Woken { .. }
             | Event::Ended { .. } => None,
         }
     }

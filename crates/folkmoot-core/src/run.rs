@@ -372,6 +372,7 @@ impl Run {
                 | Event::Answered { .. }
                 | Event::CancelRequested
                 | Event::Ticked
+                | Event::Woken { .. }
                 | Event::Refused { .. }
                 | Event::Ended { .. } => {}
             }

@@ -117,6 +117,7 @@ pub(crate) fn line(record: &Record) -> String {
         Event::Amended { key, text } => format!("amended {key}: {text}"),
         Event::CancelRequested => "cancel requested".to_owned(),
         Event::Ticked => "ticked".to_owned(),
+        Event::Woken { .. } => "woken".to_owned(),
         Event::Asked { key, call, .. } => format!("asked {key} {}", request(call)),
         Event::Refused { key, fault, .. } => format!("refused {key}: {fault}"),
         Event::Withdrawn { key, fault, .. } => format!("withdrawn {key}: {fault}"),

@@ -36,7 +36,8 @@ fn logs() -> impl Iterator<Item = (Vec<Record>, &'static str, ExpectFile)> {
         "relay",
         "retry",
         "sequential",
-        "supervisor"
+        "supervisor",
+        "woken"
     ];
     logs.into_iter().map(|(log, result)| (records(log), log, result))
 }
@@ -83,6 +84,7 @@ fn there_is_an_example_of_every_event() {
             Event::Amended { .. } => "amended",
             Event::CancelRequested => "cancel_requested",
             Event::Ticked => "ticked",
+            Event::Woken { .. } => "woken",
             Event::Asked { .. } => "asked",
             Event::Refused { .. } => "refused",
             Event::Withdrawn { .. } => "withdrawn",

@@ -33,13 +33,19 @@ pub(crate) const CLAIM: Duration = Duration::from_secs(15);
 /// How many answers one append may hold.
 const BATCH: usize = 256;
 
+/// How far the wall clock may move away from the active time between two looks before that is noted.
+const GAP: Duration = Duration::from_secs(10);
+
 /// What a driver needs of its surroundings.
+#[derive(Clone)]
 pub(crate) struct World {
     /// Who drives.
     pub(crate) owner: Owner,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) tools: Arc<dyn Toolbox>,
+    /// The wall clock, in microseconds since 1970.
+    pub(crate) wall: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
 
 /// What is told about a run under way; none of it is read by the run.
@@ -77,6 +83,8 @@ pub struct Driver {
     first: Vec<Event>,
     agents: HashMap<AgentId, Arc<Agent>>,
     clock: Clock,
+    /// What the active time and the wall clock were at the last look.
+    looked: (Time, u64),
     wakes_at: Option<Time>,
     jobs: JoinSet<Finished>,
     under_way: HashMap<Key, AbortHandle>,
@@ -134,6 +142,7 @@ impl Driver {
             agents: agents.collect(),
             clock: Clock { base: run.at(), since: Instant::now() },
             kept: run.seq(),
+            looked: (run.at(), (world.wall)()),
             id,
             spec,
             run,
@@ -194,6 +203,7 @@ impl Driver {
     ) -> Result<(), StoreError> {
         let first = std::mem::take(&mut self.first);
         self.clock.since = Instant::now();
+        self.looked = (self.clock.base, (self.world.wall)());
         // No time has passed: what was noted while nobody drove it is decided on at its own time.
         self.step(self.clock.base, first, None, observer).await?;
         let renewal = CLAIM / 3;
@@ -207,7 +217,10 @@ impl Driver {
                 () = self.watch.posts(self.posted) => posts = self.posts().await?,
                 Some(joined) = self.jobs.join_next() => events.extend(self.answered(joined)),
                 () = sleep_until(wakes) => events.push(Event::Ticked),
-                _ = renewal.tick() => self.world.store.renew(&self.claim).await?,
+                _ = renewal.tick() => {
+                    self.world.store.renew(&self.claim).await?;
+                    events.extend(self.woken());
+                }
             }
             while events.len() < BATCH
                 && let Some(joined) = self.jobs.try_join_next()
@@ -243,6 +256,15 @@ impl Driver {
     fn time_of(&self, events: &[Event]) -> Time {
         let struck = self.wakes_at.filter(|_| ticks(events));
         self.clock.now().max(struck.unwrap_or_default())
+    }
+
+    /// Whether the machine slept since the last look, or its clock was set: then the wall clock is where
+    /// active time did not bring it (rules.md 6.6).
+    fn woken(&mut self) -> Option<Event> {
+        let (at, wall) = (self.clock.now(), (self.world.wall)());
+        let (at_before, wall_before) = std::mem::replace(&mut self.looked, (at, wall));
+        let expected = wall_before.saturating_add(at.since(at_before).0);
+        (u128::from(expected.abs_diff(wall)) > GAP.as_micros()).then_some(Event::Woken { wall })
     }
 
     async fn posts(&mut self) -> Result<Vec<Post>, StoreError> {

@@ -273,7 +273,15 @@ impl Engine {
         label: &str,
     ) -> Engine {
         let owner = Owner::this(label);
-        Engine { world: Arc::new(World { owner, store, backend, tools }) }
+        let world = World { owner, store, backend, tools, wall: Arc::new(system_wall) };
+        Engine { world: Arc::new(world) }
+    }
+
+    /// The same engine by another wall clock, in microseconds since 1970.
+    #[must_use]
+    pub fn by_wall(self, wall: impl Fn() -> u64 + Send + Sync + 'static) -> Engine {
+        let world = World { wall: Arc::new(wall), ..World::clone(&self.world) };
+        Engine { world: Arc::new(world) }
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
@@ -282,7 +290,8 @@ impl Engine {
 
     /// Makes a run of a checked spec; nothing happens before it is driven.
     pub async fn start(&self, spec: Arc<Spec>) -> Result<Driver, EngineError> {
-        let started = Event::Started { spec: spec.clone(), wall: wall(), origin: None };
+        let started =
+            Event::Started { spec: spec.clone(), wall: (self.world.wall)(), origin: None };
         self.begin(spec, vec![started]).await
     }
 
@@ -298,7 +307,8 @@ impl Engine {
         match self.load(id).await {
             Ok(Loaded { spec, run, .. }) if run.ending().is_none() => {
                 let bills = run.cut_off(&spec);
-                let resumed = [Event::Resumed { wall: wall() }].into_iter().chain(bills).collect();
+                let resumed = Event::Resumed { wall: (self.world.wall)() };
+                let resumed = [resumed].into_iter().chain(bills).collect();
                 Driver::new(id.clone(), spec, run, self.world.clone(), claim, resumed).await
             }
             refused => {
@@ -310,7 +320,7 @@ impl Engine {
 
     /// Makes a run that goes on from another with something changed; only what differs is asked.
     pub async fn fork(&self, origin: &Loaded, change: Change) -> Result<Driver, EngineError> {
-        let (spec, events) = forked(origin, change)?;
+        let (spec, events) = forked(origin, change, (self.world.wall)())?;
         self.begin(spec, events).await
     }
 
@@ -327,7 +337,7 @@ impl Engine {
             None => None,
         };
         let retry = Some(Retry { from, ..retry });
-        let (spec, events) = forked(origin, Change { retry, ..Change::default() })?;
+        let (spec, events) = forked(origin, Change { retry, ..Change::default() }, (self.world.wall)())?;
         let first = Run::default().step(spec.program(), &spec, events.clone(), Time::default());
         let decides_on = |it: &Record| it.event.is_decision() && it.event.key().is_some();
         if !first.records.iter().any(decides_on) {
@@ -502,14 +512,18 @@ impl Watcher<'_> {
 }
 
 /// The spec and the first events of a run that goes on from `origin`.
-fn forked(origin: &Loaded, change: Change) -> Result<(Arc<Spec>, Vec<Event>), EngineError> {
+fn forked(
+    origin: &Loaded,
+    change: Change,
+    wall: u64,
+) -> Result<(Arc<Spec>, Vec<Event>), EngineError> {
     let change = replay::Change {
         at: change.at.unwrap_or_else(|| origin.run.seq()),
         spec: change.spec.unwrap_or_else(|| origin.spec.clone()),
         answers: change.answers,
         retry: change.retry,
     };
-    let events = replay::fork(origin.id.as_str(), &origin.records, &change, wall());
+    let events = replay::fork(origin.id.as_str(), &origin.records, &change, wall);
     let is_taken_over = |key: &Key| {
         let inherited = |it: &Event| matches!(it, Event::Inherited { .. }) && it.key() == Some(key);
         events.iter().any(inherited)
@@ -529,7 +543,7 @@ fn run_of(stream: &StreamId) -> RunId {
     RunId::parse(stream.as_str().strip_prefix(RUNS).unwrap_or(stream.as_str()))
 }
 
-fn wall() -> u64 {
+fn system_wall() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicI64, AtomicUsize, Ordering},
     },
 };
 
@@ -396,4 +396,43 @@ async fn a_watcher_sees_every_record_once_and_in_order() {
     }
     let driven = driven.await.expect("no panic").expect("the store works");
     assert_eq!(seen.len() as u64, driven.run.seq());
+}
+
+// X07: hours that the machine slept, or a clock that is set, are no active time; the gap is logged.
+#[tokio::test(start_paused = true)]
+async fn hours_that_the_machine_slept_are_not_charged_and_the_gap_is_logged() {
+    const START: u64 = 1_800_000_000_000_000;
+    const EIGHT_HOURS: i64 = 8 * 3_600_000_000;
+    for jump in [EIGHT_HOURS, -EIGHT_HOURS] {
+        let (began, jumped) = (tokio::time::Instant::now(), Arc::new(AtomicI64::new(0)));
+        let ahead = jumped.clone();
+        let wall = move || {
+            let elapsed = began.elapsed().as_micros() as u64;
+            (START + elapsed).saturating_add_signed(ahead.load(Ordering::Relaxed))
+        };
+        let (store, backend) = (Arc::new(MemoryStore::new()), Arc::new(Scripted::default()));
+        let engine = engine(&store, &backend).by_wall(wall);
+        let agents = vec![agent("a", vec![after_ms(600_000, "A")])];
+        // Five minutes awake, the gap, five minutes awake, within eleven minutes.
+        let driver = engine.start(spec(agents, broadcast(660_000))).await.expect("it starts");
+        let id = driver.id().clone();
+        let driven = tokio::spawn(driver.drive(Arc::new(Unobserved), CancellationToken::new()));
+        tokio::time::sleep(std::time::Duration::from_mins(5)).await;
+        jumped.store(jump, Ordering::Relaxed);
+        let driven = driven.await.expect("no panic").expect("the store works");
+
+        let result = outcome(&driven);
+        assert_eq!((result.status, result.answer.as_deref()), (Status::Done, Some("A")));
+        assert!((600.0..601.0).contains(&result.meta.elapsed_seconds));
+        let records = engine.replay(&id).await.expect("it decides as recorded").records;
+        let gaps: Vec<&Event> = records
+            .iter()
+            .map(|it| &it.event)
+            .filter(|it| matches!(it, Event::Woken { .. }))
+            .collect();
+        assert_eq!(gaps.len(), 1, "{gaps:?}");
+        let ended = driven.run.wall_at(driven.run.at());
+        let expected = (START + 600_000_000).saturating_add_signed(jump);
+        assert!(ended.abs_diff(expected) < 6_000_000, "{ended}, not {expected}");
+    }
 }

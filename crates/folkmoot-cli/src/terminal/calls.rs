@@ -175,6 +175,7 @@ impl Calls {
                 let what = format!("{} is asked in other words", screen.line(key.as_str()));
                 Some(Line { words: screen.words(text, WORDS), ..Line::new(Mark::Noted, [what]) })
             }
+            Event::Woken { .. } => Some(Line::note("the machine slept, or its clock was set")),
             Event::Amended { key, text } => {
                 self.0.remove(key);
                 let what = format!("{} was amended", screen.line(key.as_str()));

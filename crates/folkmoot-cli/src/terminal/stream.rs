@@ -169,6 +169,7 @@ impl Observer for Stream {
                 | Event::Amended { .. }
                 | Event::CancelRequested
                 | Event::Ticked
+                | Event::Woken { .. }
                 | Event::Refused { .. }
                 | Event::Ended { .. } => {}
             }

@@ -13,6 +13,7 @@ mod fork;
 #[cfg(unix)]
 mod held;
 mod help;
+mod limits;
 #[cfg(unix)]
 mod machine;
 mod matching;

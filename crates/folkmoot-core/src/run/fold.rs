@@ -68,6 +68,7 @@ impl Run {
                     self.stopped_by(Fault::Deadline);
                 }
             }
+            Event::Woken { wall } => self.walls.push((record.at, *wall)),
             Event::Asked { key, call, nth, reserved, expires, scopes } => {
                 self.number(call, *nth);
                 let entry = Entry {

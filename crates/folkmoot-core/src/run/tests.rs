@@ -4,6 +4,7 @@
 mod amendments;
 mod audit;
 mod budgets;
+mod cancels;
 mod clocks;
 mod crashes;
 mod hand;

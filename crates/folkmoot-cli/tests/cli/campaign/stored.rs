@@ -21,6 +21,11 @@ impl Stored {
         self.json["event"].as_str().expect("a record names its event")
     }
 
+    /// Whether it is the bill for an attempt that was cut off.
+    pub(super) fn is_bill(&self) -> bool {
+        self.event() == "answered" && self.json["fault"]["fault"] == "lost"
+    }
+
     pub(super) fn key(&self) -> &str {
         self.json["key"].as_str().unwrap_or_default()
     }
@@ -50,7 +55,7 @@ pub(super) fn records(bench: &Bench) -> Vec<Stored> {
         rows.and_then(Iterator::collect).expect("every record can be read");
     let stored = (1..).zip(rows).map(|(wanted, (seq, text))| {
         let json: Value = serde_json::from_str(&text).expect("a record is JSON");
-        assert_eq!((seq, json["seq"].as_u64()), (wanted, Some(wanted)), "a gap");
+        assert_eq!((seq, json["seq"].as_u64()), (wanted, Some(wanted)), "the numbers have a gap");
         Stored { text, json }
     });
     stored.collect()

@@ -12,7 +12,7 @@ pub(super) struct Team {
 }
 
 /// Every strategy, half of them in Chinese.
-pub(super) const TEAMS: [Team; 7] = [
+pub(super) const TEAMS: [Team; 8] = [
     Team {
         file: "
 name: 评审组
@@ -91,6 +91,18 @@ collaboration: { strategy: relay, order: [author, editor], rounds: 3 }
 ",
         task: "Write the introduction of our product",
     },
+    // R11: a fault that was handled is not tried again either.
+    Team {
+        file: "
+name: 带病的小组
+agents:
+  - { name: 甲, model: openai/stub }
+  - { name: broken, model: openai/stub }
+  - { name: 乙, model: openai/stub }
+collaboration: { strategy: broadcast, rounds: 2 }
+",
+        task: "给社团起三个名字",
+    },
 ];
 
 /// What the models say to a request, and report to have used for it.
@@ -100,6 +112,8 @@ pub(super) struct Said {
     pub(super) text: String,
     pub(super) read: u64,
     pub(super) written: u64,
+    /// Whether it is refused for good, with this text.
+    pub(super) is_fault: bool,
 }
 
 impl Said {
@@ -110,7 +124,9 @@ impl Said {
         let id = format!("#{hash:016x}");
         let messages = request.body["messages"].as_array().expect("a request has messages");
         let text = says(&id, messages.last().expect("and one at least"));
-        Said { id, text, read: 100 + hash % 997, written: 1 + hash % 89 }
+        let first = messages[0]["content"].as_str().unwrap_or_default();
+        let is_fault = first.contains("broken");
+        Said { id, text, is_fault, read: 100 + hash % 997, written: 1 + hash % 89 }
     }
 
     /// It as it goes over the wire, in pieces.

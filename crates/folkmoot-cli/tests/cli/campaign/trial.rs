@@ -3,63 +3,43 @@
 use std::{
     any::Any,
     collections::{BTreeMap, BTreeSet},
-    io::{BufRead, BufReader},
-    process::{Child, Stdio},
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
-    thread,
-    time::{Duration, Instant},
+    process::Command,
 };
 
 use folkmoot_core::sim::Random;
 use serde_json::Value;
 
 use super::{
+    life::{Life, Moment},
     stored::{Stored, records},
     witness::{End, Whole, Witness},
 };
 use crate::bench::Bench;
 
-/// A time after which a process hangs.
-const PATIENCE: Duration = Duration::from_mins(2);
-
-/// What is seen of a process from outside.
-#[derive(Debug)]
-pub(super) enum Sign {
-    /// It asked a model.
-    Asked,
-    /// It showed this line on standard output.
-    Line(String),
-    /// It closed standard output.
-    Over,
-}
-
-/// When a process is killed.
-#[derive(Clone, Copy, Debug)]
-enum Instants {
-    /// So many microseconds after its start.
-    After(u64),
-    /// At its request of this number, from 1.
-    AtRequest(usize),
-    /// At that request, of which half a reply has come.
-    AtHalfReply(usize),
-    /// When it shows the record of this number, from 1.
-    AtRecord(usize),
-    /// Not at all.
-    Never,
+/// How many processes were killed, and in which state of the run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Kills {
+    pub(super) all: usize,
+    /// Before anything was recorded.
+    pub(super) early: usize,
+    /// While they resumed what another kill had left.
+    pub(super) resuming: usize,
+    /// With calls under way.
+    pub(super) asking: usize,
 }
 
 /// A run under fire.
 pub(super) struct Trial<'a> {
-    seed: u64,
-    whole: &'a Whole,
-    random: Random,
-    witness: Witness,
-    bench: Bench,
-    /// What was there after the last kill.
-    log: Vec<Stored>,
+    pub(super) seed: u64,
+    pub(super) whole: &'a Whole,
+    pub(super) random: Random,
+    pub(super) witness: Witness,
+    pub(super) bench: Bench,
+    /// What was there when the last process had ended.
+    pub(super) log: Vec<Stored>,
     /// How often a request may have been sent, by name.
     permitted: BTreeMap<String, usize>,
-    told: Vec<String>,
+    pub(super) told: Vec<String>,
 }
 
 impl<'a> Trial<'a> {
@@ -71,16 +51,23 @@ impl<'a> Trial<'a> {
         Trial { seed, whole, random, witness, bench, log, permitted, told }
     }
 
-    /// Lives it to its end; gives how many processes were killed.
-    pub(super) fn live(&mut self) -> usize {
+    /// Lives it to its end.
+    pub(super) fn live(&mut self) -> Kills {
         let wanted = 1 + self.random.below(3) as usize;
-        let mut kills = 0;
-        while kills < wanted && self.is_unfinished() {
-            let when = self.instant();
-            kills += usize::from(self.process(when));
+        let mut kills = Kills::default();
+        while kills.all < wanted && self.is_unfinished() {
+            let moment = Moment::random(&mut self.random, self.whole);
+            let is_resuming = !self.log.is_empty();
+            if self.process(moment) {
+                kills.all += 1;
+                kills.early += usize::from(self.log.is_empty());
+                kills.resuming += usize::from(is_resuming);
+                kills.asking += usize::from(!open(&self.log).is_empty());
+            }
         }
         if self.is_unfinished() {
-            assert!(!self.process(Instants::Never), "it comes to its end");
+            self.process(Moment::AtEnd);
+            assert!(!self.is_unfinished(), "it comes to its end");
         }
         self.judge();
         kills
@@ -90,76 +77,53 @@ impl<'a> Trial<'a> {
         self.log.last().is_none_or(|last| last.event() != "ended")
     }
 
-    fn instant(&mut self) -> Instants {
-        let requests = self.whole.asked.len() as u64;
-        match self.random.below(5) {
-            0 | 1 => Instants::After(self.random.below(self.whole.micros)),
-            2 => Instants::AtRequest(1 + self.random.below(requests) as usize),
-            3 => Instants::AtHalfReply(1 + self.random.below(requests) as usize),
-            _ => Instants::AtRecord(1 + self.random.below(self.whole.records as u64) as usize),
-        }
-    }
-
-    /// Lets one process drive the run, and looks at what it leaves; whether it was killed.
-    fn process(&mut self, when: Instants) -> bool {
-        let (tell, signs) = channel();
-        let half = match when {
-            Instants::AtHalfReply(number) => Some(number - 1),
-            Instants::After(_)
-            | Instants::AtRequest(_)
-            | Instants::AtRecord(_)
-            | Instants::Never => None,
-        };
-        self.witness.attend(tell.clone(), half);
+    /// Lets one process drive the run until a moment, and looks at what it leaves; whether it was
+    /// killed.
+    fn process(&mut self, until: Moment) -> bool {
         let asked_before = self.witness.asked().len();
-        let mut child = self.start(tell);
-        let (died, shown) = watch(&mut child, &signs, when);
-        let what = if self.log.is_empty() { "run" } else { "resume" };
-        let log = records(&self.bench);
-        self.told.push(format!("{what} {when:?}: killed {died}, {} records", log.len()));
-        self.compare(&log, &shown, asked_before);
-        if died {
-            self.permit_again(&log);
+        let mut life = Life::start(&mut self.command(), &self.witness, until);
+        let is_killed = life.reaches(until) && life.kill();
+        if !is_killed {
+            assert_eq!(life.end(), Some(0), "it ends well");
         }
-        self.log = log;
-        died
+        let log = records(&self.bench);
+        let what = if self.log.is_empty() { "run" } else { "resume" };
+        let end = if is_killed { "killed" } else { "ended" };
+        self.told.push(format!("{what} until {until:?}: {end} after record {}", log.len()));
+        let before = std::mem::replace(&mut self.log, log);
+        self.compare(&before, &life.shown, asked_before);
+        if is_killed {
+            self.permit_again();
+        }
+        is_killed
     }
 
-    fn start(&self, tell: Sender<Sign>) -> Child {
+    /// What goes on with the run.
+    pub(super) fn command(&self) -> Command {
         let run = ["run", "team.yaml", self.whole.team.task, "--output", "stream-json"];
         let resume = ["resume", "last", "--output", "stream-json"];
         let arguments: &[&str] = if self.log.is_empty() { &run } else { &resume };
-        let mut command = self.bench.folkmoot(arguments.iter().copied());
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        let mut child = child.expect("the binary can be started");
-        let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
-        thread::spawn(move || {
-            let lines = stdout.lines().map_while(Result::ok);
-            // Whoever listened may have given up.
-            lines.for_each(|line| drop(tell.send(Sign::Line(line))));
-            let _ = tell.send(Sign::Over);
-        });
-        child
+        self.bench.folkmoot(arguments.iter().copied())
     }
 
     /// Nothing that was there is changed or gone, nothing was shown that is not there, and nothing was
     /// asked that had been answered.
-    fn compare(&self, log: &[Stored], shown: &[Value], asked_before: usize) {
-        assert!(log.starts_with(&self.log), "the log of the last process is not kept");
+    fn compare(&self, before: &[Stored], shown: &[Value], asked_before: usize) {
+        assert!(self.log.starts_with(before), "the log of the last process is not kept");
         for record in shown.iter().filter(|line| line["type"] == "record") {
             let at = record["seq"].as_u64().expect("a record has a number") as usize;
-            let stored = log.get(at - 1).map(|stored| &stored.json["event"]);
+            let stored = self.log.get(at - 1).map(|stored| &stored.json["event"]);
             assert_eq!(stored, Some(&record["event"]), "record {at} was shown and is not stored");
         }
-        let answered = answered(&self.log);
+        let answered = answered(before);
         for id in &self.witness.asked()[asked_before..] {
             assert!(!answered.contains(id), "{id} was answered and is asked again");
         }
     }
 
-    /// What is open when a process dies may be asked once more.
-    fn permit_again(&mut self, log: &[Stored]) {
-        let answered = answered(log);
+    /// What is not answered when a process dies may be asked once more.
+    fn permit_again(&mut self) {
+        let answered = answered(&self.log);
         for (id, times) in &mut self.permitted {
             *times += usize::from(!answered.contains(id));
         }
@@ -189,34 +153,27 @@ impl<'a> Trial<'a> {
             "{repeated} requests were repeated; {bills:?} were billed"
         );
 
-        let (whole, estimated) = (&self.whole.end.usage, !bills.is_empty());
+        let whole = &self.whole.end.usage;
         let number = |usage: &Value, name: &str| usage["total"][name].as_u64().expect("a number");
         let cut_off: u64 = bills.iter().sum();
         assert_eq!(usage["calls"], whole["calls"]);
         assert_eq!(number(&usage, "prompt_tokens"), number(whole, "prompt_tokens") + cut_off);
         assert_eq!(number(&usage, "completion_tokens"), number(whole, "completion_tokens"));
-        assert_eq!(usage["total"]["estimated"].as_bool().unwrap_or_default(), estimated);
+        let is_estimated = usage["total"]["estimated"].as_bool().unwrap_or_default();
+        assert_eq!(is_estimated, !bills.is_empty());
     }
 
     /// What each attempt is estimated to have used that a kill cut off: one for each call that was open
     /// when the run was resumed.
     fn bills(&self) -> Vec<u64> {
-        let mut open: BTreeSet<&str> = BTreeSet::new();
         let (mut due, mut bills) = (0, Vec::new());
-        for record in &self.log {
-            match record.event() {
-                "asked" => drop(open.insert(record.key())),
-                "resumed" => due += open.len(),
-                "answered"
-                    if record.json["fault"] == "lost"
-                        || record.json["fault"]["fault"] == "lost" =>
-                {
-                    let usage = &record.json["usage"];
-                    assert_eq!(usage["estimated"], true, "{}", record.text);
-                    bills.push(usage["input"].as_u64().expect("the request was read"));
-                }
-                "answered" => drop(open.remove(record.key())),
-                _ => {}
+        for (at, record) in self.log.iter().enumerate() {
+            if record.event() == "resumed" {
+                due += open(&self.log[..at]).len();
+            } else if record.is_bill() {
+                let usage = &record.json["usage"];
+                assert_eq!(usage["estimated"], true, "{}", record.text);
+                bills.push(usage["input"].as_u64().expect("the request was read"));
             }
         }
         assert_eq!(bills.len(), due, "a bill for each attempt that was cut off");
@@ -241,59 +198,29 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// The names of the requests whose answers are stored.
+/// The calls without an answer.
+pub(super) fn open(log: &[Stored]) -> BTreeSet<&str> {
+    let mut open = BTreeSet::new();
+    for record in log {
+        match record.event() {
+            "asked" => drop(open.insert(record.key())),
+            "withdrawn" => drop(open.remove(record.key())),
+            "answered" if !record.is_bill() => drop(open.remove(record.key())),
+            _ => {}
+        }
+    }
+    open
+}
+
+/// The names of the requests whose answers, or faults, are stored.
 fn answered(log: &[Stored]) -> BTreeSet<String> {
-    let answers = log.iter().filter(|record| record.event() == "answered");
-    let texts = answers.filter_map(|record| record.json["answer"]["text"].as_str());
-    let name = |text: &str| {
-        let at = text.find('#').expect("every answer names its request");
+    let answers = log.iter().filter(|it| it.event() == "answered" && !it.is_bill());
+    let texts =
+        answers.map(|it| it.json["answer"]["text"].as_str().or(it.json["fault"]["text"].as_str()));
+    let name = |text: Option<&str>| {
+        let text = text.expect("an answer or fault has a text");
+        let at = text.find('#').unwrap_or_else(|| panic!("{text:?} does not name its request"));
         text[at..].chars().take(17).collect()
     };
     texts.map(name).collect()
-}
-
-/// Watches a process until its end, or kills it when it is time; whether it was killed, and the JSON
-/// that it had shown by then.
-fn watch(child: &mut Child, signs: &Receiver<Sign>, when: Instants) -> (bool, Vec<Value>) {
-    let began = Instant::now();
-    let patience = match when {
-        Instants::After(micros) => Duration::from_micros(micros),
-        Instants::AtRequest(_)
-        | Instants::AtHalfReply(_)
-        | Instants::AtRecord(_)
-        | Instants::Never => PATIENCE,
-    };
-    let (mut requests, mut shown) = (0, Vec::new());
-    let mut is_time = false;
-    while !is_time {
-        match signs.recv_timeout(patience.saturating_sub(began.elapsed())) {
-            Ok(Sign::Asked) => requests += 1,
-            Ok(Sign::Line(line)) => shown.extend(serde_json::from_str::<Value>(&line)),
-            Ok(Sign::Over) | Err(RecvTimeoutError::Disconnected) => break,
-            Err(RecvTimeoutError::Timeout) => {
-                assert!(matches!(when, Instants::After(_)), "it hangs");
-                is_time = true;
-            }
-        }
-        is_time |= match when {
-            Instants::AtRequest(number) | Instants::AtHalfReply(number) => requests >= number,
-            Instants::AtRecord(number) => shown.len() >= number,
-            Instants::After(_) | Instants::Never => false,
-        };
-    }
-    if is_time {
-        child.kill().expect("it was not waited for");
-    }
-    let status = child.wait().expect("it can be waited for");
-    let is_killed = status.code().is_none();
-    assert!(is_killed || status.success(), "it ends well: {status}");
-    // What it wrote before its death is still on its way.
-    while is_time {
-        match signs.recv_timeout(PATIENCE).expect("the pipe is closed") {
-            Sign::Line(line) => shown.extend(serde_json::from_str::<Value>(&line)),
-            Sign::Asked => {}
-            Sign::Over => is_time = false,
-        }
-    }
-    (is_killed, shown)
 }

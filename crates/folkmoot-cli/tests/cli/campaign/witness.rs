@@ -9,8 +9,8 @@ use folkmoot_stub::{Reply, Stub};
 use serde_json::{Value, json};
 
 use super::{
+    life::Sign,
     teams::{Said, Team},
-    trial::Sign,
 };
 use crate::bench::Bench;
 
@@ -38,7 +38,9 @@ impl Witness {
             let said = Said::to(request);
             let is_half = witnessed.lock().unwrap_or_else(PoisonError::into_inner).note(&said.id);
             let frames = said.completion().frames();
-            if is_half {
+            if said.is_fault {
+                Reply::json(400, &json!({ "error": { "message": said.text } }))
+            } else if is_half {
                 Reply::sse(frames[..frames.len() / 2].iter().cloned()).left_open()
             } else {
                 Reply::sse(frames)

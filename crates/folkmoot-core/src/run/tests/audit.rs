@@ -99,7 +99,7 @@ impl Audit {
         (self.seq, self.at) = (*seq, *at);
         if event.is_decision() {
             assert!(!self.has_ended, "record {seq} decides after the end");
-        } else if !matches!(event, Event::Resumed { .. }) {
+        } else if !matches!(event, Event::Resumed { .. } | Event::CancelRequested) {
             let goes_on = self.allowed > Allowed::Nothing || self.has_ended;
             assert!(goes_on, "a stopped run does not end at once");
         }
@@ -115,7 +115,10 @@ impl Audit {
             }
             Event::CancelRequested => self.halt(),
             Event::Ticked if self.deadline.is_some_and(|it| it <= *at) => self.halt(),
-            Event::Inherited { .. } | Event::Prompted { .. } | Event::Ticked => {}
+            Event::Inherited { .. }
+            | Event::Prompted { .. }
+            | Event::Ticked
+            | Event::Woken { .. } => {}
             Event::Asked { key, call, nth, reserved, .. } => self.ask(key, call, *nth, *reserved),
             Event::Refused { key, fault, .. } => self.refuse(key, fault),
             Event::Withdrawn { key, usage, .. } => self.withdraw(key, *usage),

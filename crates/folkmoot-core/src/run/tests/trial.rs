@@ -233,8 +233,9 @@ fn disturbance(random: &mut Random, log: &[Record]) -> Event {
         Event::Asked { key, .. } => late(key, pick(random, &[0, 2, 3])),
         Event::Started { .. } if one_in(random, 2) => late(&Key::parse("nobody/asked"), 1),
         Event::Started { .. } | Event::CancelRequested => Event::Resumed { wall: 0 },
+        Event::Resumed { .. } => Event::Woken { wall: random.next() },
         Event::Ticked
-        | Event::Resumed { .. }
+        | Event::Woken { .. }
         | Event::Inherited { .. }
         | Event::Prompted { .. }
         | Event::Amended { .. }
