@@ -73,7 +73,12 @@ fn compare(app: &App, spec: &Spec, recipe: &Recipe) -> Result<()> {
     }
     let is_changed = |id: &&AgentId| spec.team.agent(id) != now.team.agent(id);
     let ids = spec.team.agents.iter().map(|agent| &agent.id);
-    let changed: Vec<&str> = ids.filter(is_changed).map(AgentId::as_str).collect();
+    let parts = [
+        ("the way of working", spec.collaboration != now.collaboration),
+        ("the limits", spec.limits != now.limits),
+    ];
+    let parts = parts.into_iter().filter(|(_, is_changed)| *is_changed).map(|(part, _)| part);
+    let changed: Vec<&str> = ids.filter(is_changed).map(AgentId::as_str).chain(parts).collect();
     if !changed.is_empty() {
         let changed = changed.join(", ");
         warn(app, &format!("{path} has changed for {changed}; the run keeps what it began with"));

@@ -22,6 +22,8 @@ mod models;
 mod processes;
 mod readme;
 mod records;
+#[cfg(unix)]
+mod resuming;
 mod retry;
 mod running;
 mod snapshot;

@@ -141,7 +141,9 @@ impl<'a> Trial<'a> {
 
         let mut times: BTreeMap<&str, usize> = BTreeMap::new();
         let asked = self.witness.asked();
-        asked.iter().for_each(|id| *times.entry(id).or_default() += 1);
+        for id in &asked {
+            *times.entry(id).or_default() += 1;
+        }
         for (id, times) in &times {
             let most = self.permitted.get(*id).copied().unwrap_or_default();
             assert!(*times <= most, "{id} was asked {times} times, and may be {most} times");

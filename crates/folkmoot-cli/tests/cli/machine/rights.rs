@@ -79,7 +79,9 @@ fn a_file_or_folder_that_may_not_be_written_is_told_and_nothing_is_asked_or_lost
     ];
     for files in closed {
         let (subject, stub, door) = killed();
-        files.iter().for_each(|(name, mode)| set(&subject.bench.path(*name), *mode));
+        for (name, mode) in files {
+            set(&subject.bench.path(*name), *mode);
+        }
         for command in [&["run", "team.yaml", "task"][..], &["resume", "last"], &["cancel", "last"]]
         {
             refused(subject.call(command), 2, &["runs.db: ", "read-only", "--db FILE"]);
@@ -89,7 +91,9 @@ fn a_file_or_folder_that_may_not_be_written_is_told_and_nothing_is_asked_or_lost
         let listed = subject.call(&["runs", "--json"]).must_be(0).json();
         assert_eq!(listed[0]["status"], "interrupted");
 
-        files.iter().for_each(|(name, mode)| set(&subject.bench.path(*name), mode | 0o200));
+        for (name, mode) in files {
+            set(&subject.bench.path(*name), mode | 0o200);
+        }
         door.open();
         let resumed = subject.call(&["resume", "last", "--json"]).must_be(0).json();
         assert_eq!(resumed["final"], "two");
@@ -106,10 +110,14 @@ fn a_folder_that_is_closed_behind_a_run_does_it_no_harm() {
     let run = Process::start(&mut subject.folkmoot(&["run", "team.yaml", "task"]));
     until(&stub, |seen| seen.requests.len() == 2);
     let paths = ["", "runs.db", "runs.db-wal", "runs.db-shm"].map(|it| subject.bench.path(it));
-    paths.iter().for_each(|path| set(path, 0o555));
+    for path in &paths {
+        set(path, 0o555);
+    }
     door.open();
     run.finish().must_be(0);
-    paths.iter().for_each(|path| set(path, 0o755));
+    for path in &paths {
+        set(path, 0o755);
+    }
     let shown = subject.call(&["show", "last", "--json"]).must_be(0).json();
     assert_eq!(shown["run"]["final"], "two");
     subject.call(&["verify", "last"]).must_be(0);
