@@ -133,37 +133,42 @@ fn what_cannot_be_a_database_is_refused_and_left_alone() {
         (
             "team.yaml",
             expect![[r#"
-            exit 2
-            ! error: store FOLDER/team.yaml: the file exists and is no store of folkmoot; choose another
-        "#]],
+                exit 2
+                ! error: store FOLDER/team.yaml: the file exists and is no store of folkmoot; choose another
+                ! help: `--db FILE`, or the variable FOLKMOOT_DB, keeps runs in another file
+            "#]],
         ),
         (
             "other.db",
             expect![[r#"
-            exit 2
-            ! error: store FOLDER/other.db: the file exists and is no store of folkmoot; choose another
-        "#]],
+                exit 2
+                ! error: store FOLDER/other.db: the file exists and is no store of folkmoot; choose another
+                ! help: `--db FILE`, or the variable FOLKMOOT_DB, keeps runs in another file
+            "#]],
         ),
         (
             "sqlite.db",
             expect![[r#"
-            exit 2
-            ! error: store FOLDER/sqlite.db: the file exists and is no store of folkmoot; choose another
-        "#]],
+                exit 2
+                ! error: store FOLDER/sqlite.db: the file exists and is no store of folkmoot; choose another
+                ! help: `--db FILE`, or the variable FOLKMOOT_DB, keeps runs in another file
+            "#]],
         ),
         (
             "folder",
             expect![[r#"
                 exit 2
-                ! error: store FOLDER/folder: unable to open database file: FOLDER/folder
+                ! error: store FOLDER/folder: it is a folder; name a file in it
+                ! help: `--db FILE`, or the variable FOLKMOOT_DB, keeps runs in another file
             "#]],
         ),
         (
             "team.yaml/runs.db",
             expect![[r#"
-            exit 2
-            ! error: store FOLDER/team.yaml/runs.db: File exists (os error 17)
-        "#]],
+                exit 2
+                ! error: store FOLDER/team.yaml/runs.db: File exists (os error 17)
+                ! help: `--db FILE`, or the variable FOLKMOOT_DB, keeps runs in another file
+            "#]],
         ),
     ] {
         check(&bench, bench.call(["run", "team.yaml", "task", "--db", file]).must_be(2), expected);

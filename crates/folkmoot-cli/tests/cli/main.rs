@@ -1,8 +1,6 @@
 //! The command line, proved on the real binary.
 
 mod bench;
-#[cfg(unix)]
-mod campaign;
 mod check;
 mod config;
 mod conformance;

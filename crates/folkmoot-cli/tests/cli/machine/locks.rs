@@ -30,9 +30,14 @@ fn a_run_waits_while_another_program_writes_and_loses_nothing() {
 #[test]
 fn an_owner_that_wakes_late_cannot_write_and_is_told_who_does() {
     let Held { run, bench, stub, door } = held("text");
-    run.signal(Signal::STOP);
     let database = Connection::open(bench.path("runs.db")).expect("it is a database");
-    database.execute_batch("UPDATE streams SET renewed = 1").expect("nobody writes");
+    database.busy_timeout(std::time::Duration::from_millis(50)).expect("it is a time");
+    run.signal(Signal::STOP);
+    while database.execute_batch("UPDATE streams SET renewed = 1").is_err() {
+        // It was stopped in the middle of writing.
+        run.signal(Signal::CONT);
+        run.signal(Signal::STOP);
+    }
     drop(database);
 
     door.open();

@@ -1,10 +1,19 @@
 //! Crashes by the hundred: the real process against a model server, killed at random instants while it
 //! runs and while it resumes (rules.md 7.1 to 7.8, 16.2, 16.5); and cancels at any instant (rules.md 6.2).
 //!
+//! It loads the machine, so it is a program of its own: no other test has to be in time beside it.
 //! `FOLKMOOT_KILLS=1000` asks for another number of kills, and `FOLKMOOT_SEED=17` for one run only.
 
+#![cfg(unix)]
+
+#[path = "../cli/bench.rs"]
+#[expect(dead_code, reason = "less of it is needed here")]
+mod bench;
 mod cancelled;
 mod life;
+#[path = "../cli/matching.rs"]
+#[expect(dead_code, reason = "less of it is needed here")]
+mod matching;
 mod stored;
 mod teams;
 mod trial;
@@ -19,7 +28,7 @@ use std::{
     thread,
 };
 
-use self::{
+use crate::{
     teams::TEAMS,
     trial::{Kills, Trial},
     witness::Whole,

@@ -9,41 +9,41 @@ use std::{
 use folkmoot_core::sim::Random;
 use serde_json::Value;
 
-use super::{
+use crate::bench::Bench;
+use crate::{
     life::{Life, Moment},
     stored::{Stored, records},
     witness::{End, Whole, Witness},
 };
-use crate::bench::Bench;
 
 /// How many processes were killed, and in which state of the run.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Kills {
-    pub(super) all: usize,
+pub(crate) struct Kills {
+    pub(crate) all: usize,
     /// Before anything was recorded.
-    pub(super) early: usize,
+    pub(crate) early: usize,
     /// While they resumed what another kill had left.
-    pub(super) resuming: usize,
+    pub(crate) resuming: usize,
     /// With calls under way.
-    pub(super) asking: usize,
+    pub(crate) asking: usize,
 }
 
 /// A run under fire.
-pub(super) struct Trial<'a> {
-    pub(super) seed: u64,
-    pub(super) whole: &'a Whole,
-    pub(super) random: Random,
-    pub(super) witness: Witness,
-    pub(super) bench: Bench,
+pub(crate) struct Trial<'a> {
+    pub(crate) seed: u64,
+    pub(crate) whole: &'a Whole,
+    pub(crate) random: Random,
+    pub(crate) witness: Witness,
+    pub(crate) bench: Bench,
     /// What was there when the last process had ended.
-    pub(super) log: Vec<Stored>,
+    pub(crate) log: Vec<Stored>,
     /// How often a request may have been sent, by name.
     permitted: BTreeMap<String, usize>,
-    pub(super) told: Vec<String>,
+    pub(crate) told: Vec<String>,
 }
 
 impl<'a> Trial<'a> {
-    pub(super) fn new(seed: u64, whole: &'a Whole) -> Trial<'a> {
+    pub(crate) fn new(seed: u64, whole: &'a Whole) -> Trial<'a> {
         let witness = Witness::start();
         let bench = Bench::with_models(whole.team.file, &witness.stub);
         let permitted = whole.asked.iter().map(|id| (id.clone(), 1)).collect();
@@ -52,7 +52,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Lives it to its end.
-    pub(super) fn live(&mut self) -> Kills {
+    pub(crate) fn live(&mut self) -> Kills {
         let wanted = 1 + self.random.below(3) as usize;
         let mut kills = Kills::default();
         while kills.all < wanted && self.is_unfinished() {
@@ -99,7 +99,7 @@ impl<'a> Trial<'a> {
     }
 
     /// What goes on with the run.
-    pub(super) fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let run = ["run", "team.yaml", self.whole.team.task, "--output", "stream-json"];
         let resume = ["resume", "last", "--output", "stream-json"];
         let arguments: &[&str] = if self.log.is_empty() { &run } else { &resume };
@@ -183,11 +183,11 @@ impl<'a> Trial<'a> {
     }
 
     /// What happened, for whoever has to find out why it failed.
-    pub(super) fn story(&self, why: &dyn Any) -> String {
+    pub(crate) fn story(&self, why: &dyn Any) -> String {
         let why = why.downcast_ref::<String>().map(String::as_str);
         let log: Vec<&str> = self.log.iter().map(|record| record.text.as_str()).collect();
         format!(
-            "seed {}: {}\nagain: FOLKMOOT_SEED={} cargo test -p folkmoot --test cli campaign\n\
+            "seed {}: {}\nagain: FOLKMOOT_SEED={} cargo test -p folkmoot --test crashes\n\
              task: {}\nprocesses:\n  {}\nasked: {:#?}\nlog:\n  {}",
             self.seed,
             why.unwrap_or("it panicked"),
@@ -201,7 +201,7 @@ impl<'a> Trial<'a> {
 }
 
 /// The calls without an answer.
-pub(super) fn open(log: &[Stored]) -> BTreeSet<&str> {
+pub(crate) fn open(log: &[Stored]) -> BTreeSet<&str> {
     let mut open = BTreeSet::new();
     for record in log {
         match record.event() {

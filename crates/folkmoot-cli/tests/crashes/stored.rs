@@ -9,31 +9,31 @@ use crate::bench::Bench;
 
 /// A record as it was stored.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Stored {
+pub(crate) struct Stored {
     /// The stored text.
-    pub(super) text: String,
+    pub(crate) text: String,
     /// The same as JSON.
-    pub(super) json: Value,
+    pub(crate) json: Value,
 }
 
 impl Stored {
-    pub(super) fn event(&self) -> &str {
+    pub(crate) fn event(&self) -> &str {
         self.json["event"].as_str().expect("a record names its event")
     }
 
     /// Whether it is the bill for an attempt that was cut off.
-    pub(super) fn is_bill(&self) -> bool {
+    pub(crate) fn is_bill(&self) -> bool {
         self.event() == "answered" && self.json["fault"]["fault"] == "lost"
     }
 
-    pub(super) fn key(&self) -> &str {
+    pub(crate) fn key(&self) -> &str {
         self.json["key"].as_str().unwrap_or_default()
     }
 }
 
 /// The records of the one run in a database. It is read from a copy, so that whoever resumes the run
 /// finds the files as the kill left them.
-pub(super) fn records(bench: &Bench) -> Vec<Stored> {
+pub(crate) fn records(bench: &Bench) -> Vec<Stored> {
     let folder = tempfile::tempdir().expect("a scratch folder can be made");
     for name in ["runs.db", "runs.db-wal"] {
         // Either may not be there yet.

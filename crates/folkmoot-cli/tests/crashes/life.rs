@@ -11,14 +11,14 @@ use std::{
 use folkmoot_core::sim::Random;
 use serde_json::Value;
 
-use super::witness::{Whole, Witness};
+use crate::witness::{Whole, Witness};
 
 /// A time after which a process hangs.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What is seen of it.
 #[derive(Debug)]
-pub(super) enum Sign {
+pub(crate) enum Sign {
     /// It asked a model.
     Asked,
     /// It showed this line on standard output.
@@ -29,7 +29,7 @@ pub(super) enum Sign {
 
 /// A moment in its life.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Moment {
+pub(crate) enum Moment {
     /// So many microseconds after its start.
     After(u64),
     /// At its request of this number, from 1.
@@ -44,7 +44,7 @@ pub(super) enum Moment {
 
 impl Moment {
     /// One that a run like `whole` is likely to live through.
-    pub(super) fn random(random: &mut Random, whole: &Whole) -> Moment {
+    pub(crate) fn random(random: &mut Random, whole: &Whole) -> Moment {
         let requests = whole.asked.len() as u64;
         match random.below(5) {
             0 | 1 => Moment::After(random.below(whole.micros)),
@@ -56,19 +56,19 @@ impl Moment {
 }
 
 /// A process under way.
-pub(super) struct Life {
+pub(crate) struct Life {
     child: Child,
     began: Instant,
     signs: Receiver<Sign>,
     requests: usize,
     /// The JSON that it has shown so far.
-    pub(super) shown: Vec<Value>,
+    pub(crate) shown: Vec<Value>,
     is_over: bool,
 }
 
 impl Life {
     /// Starts a process whose models `witness` is, and of whose requests one may be answered by half.
-    pub(super) fn start(command: &mut Command, witness: &Witness, until: Moment) -> Life {
+    pub(crate) fn start(command: &mut Command, witness: &Witness, until: Moment) -> Life {
         let (tell, signs) = channel();
         let half = match until {
             Moment::AtHalfReply(number) => Some(number - 1),
@@ -84,7 +84,7 @@ impl Life {
     }
 
     /// Waits for a moment; false if the process ends before.
-    pub(super) fn reaches(&mut self, moment: Moment) -> bool {
+    pub(crate) fn reaches(&mut self, moment: Moment) -> bool {
         loop {
             let has_come = match moment {
                 Moment::AtRequest(number) | Moment::AtHalfReply(number) => self.requests >= number,
@@ -121,13 +121,13 @@ impl Life {
     }
 
     /// Kills it; false if it had ended by itself.
-    pub(super) fn kill(&mut self) -> bool {
+    pub(crate) fn kill(&mut self) -> bool {
         self.child.kill().expect("it was not waited for");
         self.end().is_none()
     }
 
     /// Waits for its end, and for what it wrote before; gives its exit code.
-    pub(super) fn end(&mut self) -> Option<i32> {
+    pub(crate) fn end(&mut self) -> Option<i32> {
         self.reaches(Moment::AtEnd);
         self.child.wait().expect("it can be waited for").code()
     }

@@ -6,13 +6,13 @@ use folkmoot_stub::{Completion, Received};
 use serde_json::{Value, json};
 
 /// A team and its task.
-pub(super) struct Team {
-    pub(super) file: &'static str,
-    pub(super) task: &'static str,
+pub(crate) struct Team {
+    pub(crate) file: &'static str,
+    pub(crate) task: &'static str,
 }
 
 /// Every strategy, half of them in Chinese.
-pub(super) const TEAMS: [Team; 8] = [
+pub(crate) const TEAMS: [Team; 8] = [
     Team {
         file: "
 name: 评审组
@@ -106,18 +106,18 @@ collaboration: { strategy: broadcast, rounds: 2 }
 ];
 
 /// What the models say to a request, and report to have used for it.
-pub(super) struct Said {
+pub(crate) struct Said {
     /// Names the request, and stands in what is said.
-    pub(super) id: String,
-    pub(super) text: String,
-    pub(super) read: u64,
-    pub(super) written: u64,
+    pub(crate) id: String,
+    pub(crate) text: String,
+    pub(crate) read: u64,
+    pub(crate) written: u64,
     /// Whether it is refused for good, with this text.
-    pub(super) is_fault: bool,
+    pub(crate) is_fault: bool,
 }
 
 impl Said {
-    pub(super) fn to(request: &Received) -> Said {
+    pub(crate) fn to(request: &Received) -> Said {
         let mut hasher = DefaultHasher::new();
         request.bytes.hash(&mut hasher);
         let hash = hasher.finish();
@@ -130,7 +130,7 @@ impl Said {
     }
 
     /// It as it goes over the wire, in pieces.
-    pub(super) fn completion(&self) -> Completion {
+    pub(crate) fn completion(&self) -> Completion {
         let middle = self.text.ceil_char_boundary(self.text.len() / 2);
         let (first, second) = self.text.split_at(middle);
         let usage = json!({

@@ -3,15 +3,15 @@
 
 use serde_json::json;
 
-use super::{
+use crate::bench::{Called, Process, until};
+use crate::{
     life::{Life, Moment},
     stored::records,
     trial::{Trial, open},
 };
-use crate::bench::{Called, Process, until};
 
 /// Lives it to its end; whether it was cancelled before it was done.
-pub(super) fn live(trial: &mut Trial) -> bool {
+pub(crate) fn live(trial: &mut Trial) -> bool {
     if trial.random.below(3) == 0 {
         // Whoever cancels it may find it dead, or taken up by another.
         let moment = Moment::random(&mut trial.random, trial.whole);

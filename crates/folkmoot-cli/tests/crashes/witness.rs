@@ -8,15 +8,15 @@ use std::{
 use folkmoot_stub::{Reply, Stub};
 use serde_json::{Value, json};
 
-use super::{
+use crate::bench::Bench;
+use crate::{
     life::Sign,
     teams::{Said, Team},
 };
-use crate::bench::Bench;
 
 /// The model server of one run.
-pub(super) struct Witness {
-    pub(super) stub: Stub,
+pub(crate) struct Witness {
+    pub(crate) stub: Stub,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -31,7 +31,7 @@ struct Seen {
 }
 
 impl Witness {
-    pub(super) fn start() -> Witness {
+    pub(crate) fn start() -> Witness {
         let seen = Arc::<Mutex<Seen>>::default();
         let witnessed = seen.clone();
         let stub = Stub::answering(move |request| {
@@ -50,13 +50,13 @@ impl Witness {
     }
 
     /// Tells `listener` of every request from now on, and leaves the reply to one of them unfinished.
-    pub(super) fn attend(&self, listener: Sender<Sign>, until_half: Option<usize>) {
+    pub(crate) fn attend(&self, listener: Sender<Sign>, until_half: Option<usize>) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         (seen.listener, seen.until_half) = (Some(listener), until_half);
     }
 
     /// What was asked so far.
-    pub(super) fn asked(&self) -> Vec<String> {
+    pub(crate) fn asked(&self) -> Vec<String> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).asked.clone()
     }
 }
@@ -76,19 +76,19 @@ impl Seen {
 }
 
 /// A run of a team from its start to its end.
-pub(super) struct Whole {
-    pub(super) team: &'static Team,
+pub(crate) struct Whole {
+    pub(crate) team: &'static Team,
     /// How long it took.
-    pub(super) micros: u64,
+    pub(crate) micros: u64,
     /// How many records it left.
-    pub(super) records: usize,
+    pub(crate) records: usize,
     /// The names of all that was asked.
-    pub(super) asked: BTreeSet<String>,
-    pub(super) end: End,
+    pub(crate) asked: BTreeSet<String>,
+    pub(crate) end: End,
 }
 
 impl Whole {
-    pub(super) fn of(team: &'static Team) -> Whole {
+    pub(crate) fn of(team: &'static Team) -> Whole {
         let witness = Witness::start();
         let bench = Bench::with_models(team.file, &witness.stub);
         let called = bench.call(["run", "team.yaml", team.task, "--json"]).must_be(0);
@@ -105,16 +105,16 @@ impl Whole {
 
 /// Where a run has come to, however often it was interrupted on the way.
 #[derive(Debug, PartialEq)]
-pub(super) struct End {
+pub(crate) struct End {
     /// The result, without what is its own: id, time, usage.
-    pub(super) result: Value,
+    pub(crate) result: Value,
     /// By key, what was asked and what came.
-    pub(super) calls: BTreeMap<String, Value>,
-    pub(super) usage: Value,
+    pub(crate) calls: BTreeMap<String, Value>,
+    pub(crate) usage: Value,
 }
 
 impl End {
-    pub(super) fn of(bench: &Bench) -> End {
+    pub(crate) fn of(bench: &Bench) -> End {
         let mut shown = bench.call(["show", "last", "--json"]).must_be(0).json();
         let usage = shown["run"]["meta"]["usage"].take();
         shown["run"]["run_id"].take();
