@@ -37,6 +37,24 @@ pub struct Limits {
     pub concurrency: Option<u64>,
 }
 
+impl Limits {
+    /// The smaller of each of these and of those of the level around; none where neither sets one
+    /// (rules.md 4.8).
+    #[must_use]
+    pub fn within(self, around: &Limits) -> Limits {
+        fn smaller<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+            one.into_iter().chain(other).min()
+        }
+        Limits {
+            calls: smaller(self.calls, around.calls),
+            tokens: smaller(self.tokens, around.tokens),
+            cost: smaller(self.cost, around.cost),
+            time: smaller(self.time, around.time),
+            concurrency: smaller(self.concurrency, around.concurrency),
+        }
+    }
+}
+
 /// How many calls are under way at once unless a limit says otherwise.
 pub const CONCURRENCY: u64 = 1024;
 
@@ -44,7 +62,7 @@ pub const CONCURRENCY: u64 = 1024;
 const LEAST_OUTPUT: u64 = 256;
 
 /// The room a reply gets where its length matters and nobody set a bound.
-const USUAL_OUTPUT: u64 = 8192;
+pub(crate) const USUAL_OUTPUT: u64 = 8192;
 
 /// What is used at one level of the tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -91,6 +91,24 @@ impl Price {
             + at(tokens.output, self.output_token())
     }
 
+    /// What so many tokens read and written cost at most, whatever comes from the cache.
+    pub(crate) fn dearest(&self, input: u64, output: u64) -> Money {
+        let [fresh, cached] = self.both(input, output);
+        fresh.max(cached)
+    }
+
+    /// What so many tokens read and written cost at least, all that is read coming from the cache.
+    pub(crate) fn cheapest(&self, input: u64, output: u64) -> Money {
+        let [fresh, cached] = self.both(input, output);
+        fresh.min(cached)
+    }
+
+    /// What tokens cost if none of what is read comes from the cache, and if all of it does.
+    fn both(&self, input: u64, output: u64) -> [Money; 2] {
+        let fresh = Tokens { input, cached: 0, output };
+        [fresh, Tokens { input: 0, cached: input, output }].map(|tokens| self.of(tokens))
+    }
+
     /// What one written token costs.
     pub(crate) fn output_token(&self) -> Money {
         per_token(self.output)

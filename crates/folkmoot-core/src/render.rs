@@ -238,7 +238,7 @@ fn cut<'a>(spec: &Spec, text: &'a str, most: usize) -> Cow<'a, str> {
 }
 
 /// What a message costs beside its text, in tokens, at the most.
-const FRAME: u64 = 16;
+pub(crate) const FRAME: u64 = 16;
 
 /// The worst case of a call in tokens.
 ///
@@ -315,13 +315,14 @@ fn guess(messages: &[Message]) -> u64 {
 }
 
 /// What a call that was called off is taken to have used: its request was read, and a token is about
-/// four bytes, but no more than was set aside. Scripts and the demo use nothing that they do not
+/// four bytes, but no more than was set aside or fits the model's window. Scripts and the demo use nothing that they do not
 /// report.
 pub(crate) fn estimate(spec: &Spec, known: &Known, entry: &Entry) -> Usage {
     let Call::Agent { agent, prompt } = &entry.call else { return Usage::default() };
     let agent = spec.team.agent(agent);
     let Target::Model(model) = &agent.target else { return Usage::default() };
-    let most = entry.reserved.map_or(u64::MAX, |aside| aside.tokens.input);
+    let aside = entry.reserved.map(|aside| aside.tokens.input);
+    let most = aside.into_iter().chain(model.context_window).min().unwrap_or(u64::MAX);
     let input = bytes(&messages(spec, known, agent, prompt)).div_ceil(4).min(most);
     let tokens = Tokens { input, ..Tokens::default() };
     Usage { tokens, cost: model.price.map(|price| price.of(tokens)), estimated: true }

@@ -62,6 +62,14 @@ struct Call<'a> {
     on_delta: OnDelta<'a>,
 }
 
+impl Call<'_> {
+    /// How many bytes of it the model can have read: no more than fits its window, at four a token.
+    fn sent(&self) -> usize {
+        let window = self.model.context_window.and_then(|it| usize::try_from(it).ok());
+        window.map_or(self.body.len(), |window| self.body.len().min(window.saturating_mul(4)))
+    }
+}
+
 /// An answer and what it used.
 type Done = (Answer, Usage);
 
@@ -101,7 +109,7 @@ impl Api<'_> {
         }
         let mut draft = Draft::new(&*call.provider.wire, call.on_delta);
         let read = self.read(response, &mut draft).await;
-        let usage = draft.usage(call.body.len());
+        let usage = draft.usage(call.sent());
         let prefix = format!("call-{}", call.request.nth);
         let answer = read.and_then(|()| draft.finish(&call.model.provider, &prefix));
         match answer {
@@ -121,7 +129,7 @@ impl Api<'_> {
             .header(ACCEPT, "text/event-stream, application/json")
             .headers(call.provider.headers.clone())
             .body(call.body.clone());
-        let unheard = |failure| Failure { usage: unanswered(call.body.len()), ..failure };
+        let unheard = |failure| Failure { usage: unanswered(call.sent()), ..failure };
         match timeout(self.patience.first_byte, request.send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) if error.is_connect() || error.is_builder() => Err(failure_of(error)),

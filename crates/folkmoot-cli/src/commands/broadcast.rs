@@ -29,6 +29,9 @@ pub(crate) struct Broadcast {
     /// The most time a call may take: seconds, `30m`, or `none`
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     timeout: Option<String>,
+    /// Refuses to start unless the worst case is proved to fit the limits
+    #[arg(long)]
+    strict_budget: bool,
 }
 
 impl Broadcast {
@@ -37,7 +40,7 @@ impl Broadcast {
             self.targets.split(',').map(|target| target.trim().to_owned()).collect();
         let prompt = from_stdin_if_asked(self.prompt)?;
         let team = targets::check(app, &targets, self.team, &prompt, self.timeout)?;
-        let spec = match team.spec(app) {
+        let spec = match team.within_budget(self.strict_budget).spec(app) {
             Ok(spec) => spec,
             Err(exit) => return Ok(exit),
         };

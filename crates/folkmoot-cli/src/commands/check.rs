@@ -3,7 +3,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use folkmoot_core::{
-    check::{self, Bounds},
+    bounds::Bounds,
+    check,
     diagnostic::Severity,
     team::{Agent, Target},
 };
@@ -28,8 +29,8 @@ impl Check {
             app.print_json(&findings(&team));
         } else {
             team.tell_people(app);
-            if let Some(bounds) = team.checked.bounds.filter(|_| team.checked.is_valid()) {
-                app.print(&in_words(&bounds));
+            if let Some(bounds) = team.checked.bounds.as_ref().filter(|_| team.checked.is_valid()) {
+                app.print(&in_words(bounds));
             }
         }
         Ok(if team.checked.is_valid() { Exit::DONE } else { Exit::USAGE })
@@ -75,14 +76,14 @@ pub(super) fn label(target: &Target) -> Option<String> {
 }
 
 fn in_words(bounds: &Bounds) -> String {
-    let calls = match (bounds.calls.min, bounds.calls.max) {
+    let calls = match (bounds.total.calls.min, bounds.total.calls.max) {
         (1, 1) => return "sound: a run takes 1 call".to_owned(),
         (least, most) if least == most => format!("{most} calls"),
         (least, most) => format!("{least} to {most} calls"),
     };
     let order = match bounds.critical_path {
         1 => "all at once".to_owned(),
-        all if all == bounds.calls.max => "one after the other".to_owned(),
+        all if all == bounds.total.calls.max => "one after the other".to_owned(),
         row => format!("at most {row} in a row"),
     };
     format!("sound: a run takes {calls}, {order}")

@@ -3,6 +3,7 @@
 mod agents;
 mod amend;
 mod broadcast;
+mod budget;
 mod cancel;
 mod check;
 mod completions;
@@ -12,6 +13,7 @@ mod export;
 mod fork;
 mod init;
 mod models;
+mod plan;
 mod replay;
 mod report;
 mod resume;
@@ -36,6 +38,7 @@ use crate::{app::App, exit::Exit};
 pub(crate) enum Command {
     Run(run::Run),
     Check(check::Check),
+    Plan(plan::Plan),
     Simulate(simulate::Simulate),
     Dispatch(dispatch::Dispatch),
     Broadcast(broadcast::Broadcast),
@@ -64,6 +67,7 @@ impl Command {
         match self {
             Command::Run(it) => it.run(app).await,
             Command::Check(it) => it.run(app),
+            Command::Plan(it) => it.run(app),
             Command::Simulate(it) => it.run(app).await,
             Command::Dispatch(it) => it.run(app).await,
             Command::Broadcast(it) => it.run(app).await,

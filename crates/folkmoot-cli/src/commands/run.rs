@@ -13,13 +13,16 @@ use crate::{app::App, exit::Exit};
   folkmoot run team.yaml \"Review this design\" --strategy debate --rounds 2
   folkmoot run --demo --agents 产品,研发,运营 --strategy consensus \"Q3 优先做哪个功能？\"")]
 pub(crate) struct Run {
+    /// Refuses to start unless the worst case is proved to fit the limits
+    #[arg(long)]
+    strict_budget: bool,
     #[command(flatten)]
     team: TeamArgs,
 }
 
 impl Run {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
-        let spec = match self.team.check(app)?.spec(app) {
+        let spec = match self.team.check(app)?.within_budget(self.strict_budget).spec(app) {
             Ok(spec) => spec,
             Err(exit) => return Ok(exit),
         };

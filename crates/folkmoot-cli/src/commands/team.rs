@@ -19,6 +19,7 @@ use folkmoot_core::{
 };
 use serde_json::{Value, json};
 
+use super::budget;
 use crate::{
     app::App,
     config,
@@ -136,10 +137,17 @@ impl TeamArgs {
     /// Checks the team for the task.
     pub(crate) fn check(&self, app: &App) -> Result<Team> {
         let (origin, prompt) = self.origin_and_prompt()?;
+        let prompt = prompt.ok_or_else(no_prompt)?;
         Team::check(app, &origin, Some(&prompt), &self.overrides.given())
     }
 
-    fn origin_and_prompt(&self) -> Result<(Origin, String)> {
+    /// Checks the team, for the task if there is one.
+    pub(crate) fn check_for_any_task(&self, app: &App) -> Result<Team> {
+        let (origin, prompt) = self.origin_and_prompt()?;
+        Team::check(app, &origin, prompt.as_deref(), &self.overrides.given())
+    }
+
+    fn origin_and_prompt(&self) -> Result<(Origin, Option<String>)> {
         let mut words = self.team.iter().chain(&self.task).chain(&self.more);
         let origin = match (&self.config, self.demo, &self.agents[..]) {
             (Some(file), false, []) => Origin::File(file.clone()),
@@ -153,15 +161,15 @@ impl TeamArgs {
             }
         };
         let prompt = match (words.next(), words.next(), &self.prompt) {
-            (Some(prompt), None, None) | (None, None, Some(prompt)) => prompt.clone(),
-            (None, None, None) => return Err(no_prompt().into()),
+            (Some(prompt), None, None) | (None, None, Some(prompt)) => Some(prompt.clone()),
+            (None, None, None) => None,
             _ => {
                 let message =
                     "the task is given twice, or there are more words than a team and a task";
                 return Err(Refusal::new("two_prompts", message).help("quote the task").into());
             }
         };
-        Ok((origin, from_stdin_if_asked(prompt)?))
+        Ok((origin, prompt.map(from_stdin_if_asked).transpose()?))
     }
 }
 
@@ -288,6 +296,14 @@ impl Team {
         self.tell(app);
         let is_valid = self.checked.is_valid();
         self.checked.spec.filter(|_| is_valid).ok_or(Exit::USAGE)
+    }
+
+    /// The same team, refused if a run of it could pass a limit, or if that cannot be ruled out.
+    pub(crate) fn within_budget(mut self, is_strict: bool) -> Team {
+        let bounds = self.checked.bounds.as_ref().filter(|_| is_strict);
+        let beyond = bounds.map(budget::beyond).unwrap_or_default();
+        self.checked.diagnostics.extend(beyond);
+        self
     }
 
     /// Why agents cannot be asked from here, such as a key that is not set.

@@ -7,7 +7,7 @@
 //! - While a run is under way: [`progress`] on standard error ([`live`] or [`plain`]), [`stream`] on
 //!   standard output.
 //! - When it is over: [`result`].
-//! - On request: [`show`], [`tables`], [`diagnostics`].
+//! - On request: [`show`], [`plan`], [`tables`], [`diagnostics`].
 
 mod board;
 mod calls;
@@ -19,6 +19,7 @@ pub(crate) mod json;
 pub(crate) mod live;
 mod pace;
 pub(crate) mod plain;
+pub(crate) mod plan;
 pub(crate) mod progress;
 pub(crate) mod result;
 pub(crate) mod screen;

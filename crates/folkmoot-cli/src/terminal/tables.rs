@@ -131,7 +131,7 @@ pub(crate) fn agents(screen: &Screen, team: &Team) -> String {
     table.render(screen)
 }
 
-fn target(target: &Target) -> String {
+pub(super) fn target(target: &Target) -> String {
     match target {
         Target::Model(model) => model.to_string(),
         Target::Script(script) => match &script.label {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    check::{bounds::Bounds, team::is_unset},
+    bounds::Bounds,
+    check::team::is_unset,
     diagnostic::{Diagnostic, Place, quoted},
     file::item::Fields,
     programs::{Adaptive, Broadcast, Consensus, Debate, Supervise},
@@ -119,8 +120,8 @@ impl Lints<'_> {
 
     fn small_budget(&self, bounds: &Bounds) -> Option<Diagnostic> {
         let limits = self.file.fields("limits")?;
-        let calls = limits.whole("calls").filter(|calls| *calls < bounds.calls.min)?;
-        let least = bounds.calls.min;
+        let calls = limits.whole("calls").filter(|calls| *calls < bounds.total.calls.min)?;
+        let least = bounds.total.calls.min;
         let message = format!("calls is {calls}, but the work takes at least {least}");
         let warning = Diagnostic::warning("budget_below_minimum", message);
         Some(warning.at(limits.place_of("calls")))

@@ -1,6 +1,5 @@
 //! From what a run is asked to be made of to a checked [`Spec`], or to everything that is wrong.
 
-mod bounds;
 mod filling;
 mod grants;
 mod lints;
@@ -14,11 +13,11 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-pub use bounds::{Bounds, Range};
 pub use strategies::parameters;
 pub use team::{Environment, Workplace, is_unset};
 
 use crate::{
+    bounds::Bounds,
     check::lints::Lints,
     diagnostic::{Diagnostic, ENOUGH, Severity},
     file::{
@@ -208,7 +207,8 @@ impl Checked {
         told.extend(unused_by_strategies(file));
         let resolved = strategies::resolve(given, &self.team, told);
         let Some((collaboration, auto)) = resolved else { return };
-        let bounds = Bounds::of(&collaboration, &self.team);
+        let limits = team::limits(file);
+        let bounds = Bounds::of(&collaboration, &self.team, &limits, input.task);
         let lints = Lints { file, given, team: &self.team };
         told.extend(lints.warnings(&collaboration, &bounds));
         self.bounds = Some(bounds);
@@ -217,7 +217,7 @@ impl Checked {
             task: input.task.unwrap_or_default().into(),
             collaboration,
             auto,
-            limits: team::limits(file),
+            limits,
             warnings: Vec::new(),
             recipe: self.workplace.sets_nothing().then(|| input.recipe()),
         });

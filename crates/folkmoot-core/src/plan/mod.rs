@@ -12,6 +12,7 @@ mod tests;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
+pub(crate) use repair::LISTED;
 pub use repair::repair;
 pub use routing::route;
 

@@ -22,7 +22,7 @@ const NAME: usize = 80;
 const ERROR: usize = 200;
 
 /// How many of the tasks that are too many are listed; the note counts all of them.
-const LISTED: usize = 1000;
+pub(crate) const LISTED: usize = 1000;
 
 /// The plan that the reply to the plan call gives, for the whole work `task`, of which `max_tasks` parts
 /// may run, each done by one of `workers`. Panics without workers: specs are checked.

@@ -17,6 +17,7 @@ pub use debate::Debate;
 pub use relay::{Convergence, Relay};
 pub use sequential::Sequential;
 pub use supervise::Supervise;
+pub(crate) use supervise::{ERROR, NOTES};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

@@ -334,7 +334,7 @@ fn introduction(worker: &Agent) -> String {
 fn correction(cx: &Scope, plan: &Plan) -> String {
     let structural = plan.notes.iter().filter(|note| note.structural);
     let notes: Vec<&str> = structural.map(|note| &*note.text).collect();
-    let notes = notes.join("\n");
+    let notes = told(cx, &notes.join("\n"));
     match language(cx) {
         Language::English => {
             format!("The plan has defects:\n{notes}\nAnswer with the corrected JSON only.")
@@ -376,7 +376,7 @@ fn report_prompt(cx: &Scope, planning: &Planning, works: &[(&Task, &Work)]) -> P
     }
     if !planning.notes.is_empty() {
         let head = language(cx).pick("Notes on the plan:", "关于计划的说明：");
-        prompt = prompt.say(format!("{head}\n{}", planning.notes.join("\n")));
+        prompt = prompt.say(format!("{head}\n{}", told(cx, &planning.notes.join("\n"))));
     }
     prompt.say(language(cx).pick(
         "All tasks have ended. Write the complete answer to the original task now.",
@@ -384,8 +384,15 @@ fn report_prompt(cx: &Scope, planning: &Planning, works: &[(&Task, &Work)]) -> P
     ))
 }
 
+/// How much of the notes a prompt shows, in characters: a plan can have more defects than words.
+pub(crate) const NOTES: usize = 4000;
+
+fn told(cx: &Scope, notes: &str) -> String {
+    text::shorten(notes, NOTES, language(cx)).into_owned()
+}
+
 /// How much of an error the report's prompt shows, in characters.
-const ERROR: usize = 200;
+pub(crate) const ERROR: usize = 200;
 
 fn report_line(cx: &Scope, task: &Task, work: &Work) -> String {
     let line = format!("{}: {} ({})", task.id, work.status.name(), cx.name(&task.agent));

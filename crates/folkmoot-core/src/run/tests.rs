@@ -3,6 +3,7 @@
 
 mod amendments;
 mod audit;
+mod bounds;
 mod budgets;
 mod cancels;
 mod clocks;

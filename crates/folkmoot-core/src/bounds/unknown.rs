@@ -1,0 +1,102 @@
+//! What keeps a bound from being known, and what would make it known.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::Serialize;
+
+use super::{Share, Take, forecast::Forecast, member::Member};
+use crate::{call::Limit, check::is_unset, diagnostic::quoted};
+
+/// Something that has no bound.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unknown {
+    /// What is not known because of it; with the tokens the money is not known either.
+    pub of: Limit,
+    /// What it is.
+    pub message: String,
+    /// What would bound it.
+    pub help: String,
+    /// The key of the config that would, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+/// All that keeps the bounds of a run from being known.
+pub(super) fn all(
+    forecast: &Forecast<'_>,
+    has_task: bool,
+    total: &Take,
+    agents: &[Share],
+) -> Vec<Unknown> {
+    let speaks = |share: &&Share| share.take.calls.max > 0;
+    let speakers: Vec<(&Share, &Member)> =
+        agents.iter().filter(speaks).map(|share| (share, forecast.member(&share.id))).collect();
+    let mut unknown = Vec::new();
+    if total.tokens.max.is_none() && !has_task {
+        unknown.push(Unknown {
+            of: Limit::Tokens,
+            message: "the task is not known, and every request holds it".into(),
+            help: "give the task".into(),
+            key: None,
+        });
+    }
+    for (model, names) in by_model(&speakers, |it| it.is_unbounded().0) {
+        unknown.push(match model {
+            Some(model) => Unknown {
+                of: Limit::Tokens,
+                message: format!("nothing bounds a reply of {model}"),
+                help: format!("set max_output_tokens.\"{model}\" in the config"),
+                key: Some(format!("max_output_tokens.\"{model}\"")),
+            },
+            None => Unknown {
+                of: Limit::Tokens,
+                message: format!("the model of {names} is not known"),
+                help: "give the team a model, or the config a default_model".into(),
+                key: Some("default_model".into()),
+            },
+        });
+    }
+    for (model, names) in by_model(&speakers, |it| it.is_unbounded().1) {
+        let Some(model) = model else { continue };
+        unknown.push(Unknown {
+            of: Limit::Tokens,
+            message: format!("nothing bounds what tools give {names} to read"),
+            help: format!("set context_windows.\"{model}\" in the config"),
+            key: Some(format!("context_windows.\"{model}\"")),
+        });
+    }
+    for (model, _) in by_model(&speakers, |it| it.model().is_some_and(|it| it.price.is_none())) {
+        let Some(model) = model else { continue };
+        unknown.push(Unknown {
+            of: Limit::Cost,
+            message: format!("the price of {model} is not known"),
+            help: format!("give it in the config, under [prices.\"{model}\"]"),
+            key: Some(format!("prices.\"{model}\"")),
+        });
+    }
+    for (share, _) in speakers.iter().filter(|(share, _)| share.take.started.max.is_none()) {
+        unknown.push(Unknown {
+            of: Limit::Calls,
+            message: format!("nothing bounds how many tools {} calls", quoted(&share.name)),
+            help: "a limit of calls, of the run or of the agent, does".into(),
+            key: None,
+        });
+    }
+    unknown
+}
+
+/// The models of which something is so, each with its agents; those that are not known come last.
+fn by_model(
+    speakers: &[(&Share, &Member)],
+    is_so: impl Fn(&Member) -> bool,
+) -> Vec<(Option<String>, String)> {
+    let mut found: BTreeMap<(bool, Option<String>), Vec<&Arc<str>>> = BTreeMap::new();
+    for (share, member) in speakers.iter().filter(|(_, member)| is_so(member)) {
+        let model = member.model().filter(|it| !is_unset(it)).map(ToString::to_string);
+        found.entry((model.is_none(), model)).or_default().push(&share.name);
+    }
+    let names = |names: Vec<&Arc<str>>| {
+        names.into_iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")
+    };
+    found.into_iter().map(|((_, model), agents)| (model, names(agents))).collect()
+}

@@ -1,0 +1,416 @@
+//! No run takes more than its bounds say, nor less if nothing failed: strategies.md §9.
+//!
+//! Teams, answers and faults are random; a team for which it does not hold is made smaller until
+//! nothing about it can be left out.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::{
+    bounds::{Bounds, Take},
+    call::{Answer, Call, FailureKind, Fault, Outcome, Tokens, ToolCall, Usage},
+    event::Event,
+    key::Key,
+    known::Entry,
+    limits::Limits,
+    money::{Money, Price},
+    programs::{
+        Adaptive, Broadcast, Clocks, Consensus, Convergence, Debate, Relay, Sequential, Supervise,
+    },
+    render::{self, Message},
+    run::Run,
+    sim::{Happening, Random, Sim, World},
+    spec::{Collaboration, Spec},
+    team::{Agent, AgentId, Model, Says, Script, ScriptRule, ScriptedReply, Target},
+    testing::{id, spec},
+    time::Duration,
+};
+
+/// Models that keep their word, and as little more than that as can be.
+struct Honest {
+    seed: u64,
+    /// Of a hundred calls, how many fail.
+    faults: u64,
+}
+
+impl World for Honest {
+    fn answer(&mut self, spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> Option<Happening> {
+        let mix = |mixed, byte| Random::new(mixed ^ u64::from(byte)).next();
+        let mut random = Random::new(key.as_str().bytes().fold(self.seed, mix));
+        let fails = random.below(100) < self.faults;
+        if fails && entry.expires.is_some() && random.below(3) == 0 {
+            return None;
+        }
+        let (outcome, usage) = match &entry.call {
+            Call::Tool { .. } if fails => (Err(failed()), Usage::default()),
+            Call::Tool { .. } => (Ok(text(&mut random, 2000)), Usage::default()),
+            Call::Agent { agent, prompt } => {
+                let agent = spec.team.agent(agent);
+                let messages = render::messages(spec, run.known(), agent, prompt);
+                match &agent.target {
+                    Target::Model(model) => self.model(&mut random, agent, model, &messages, entry),
+                    Target::Script(script) => scripted(script, entry.nth, &messages),
+                    Target::Demo => demo(&mut random, fails, &messages),
+                }
+            }
+        };
+        let after = Duration(random.below(2_000_000));
+        Some(Happening { after, outcome, usage })
+    }
+}
+
+impl Honest {
+    /// One call of a model: attempts that fail, and a last one that perhaps does not.
+    fn model(
+        &self,
+        random: &mut Random,
+        agent: &Agent,
+        model: &Model,
+        messages: &[Message],
+        entry: &Entry,
+    ) -> (Outcome, Usage) {
+        // Each has a tokenizer of its own, which takes so many bytes for a token.
+        let bytes = [1, 1, 2, 4, 4][(self.seed ^ (31 * agent.name.len() as u64)) as usize % 5];
+        let input = messages.iter().map(|it| size(it).div_ceil(bytes)).sum::<u64>();
+        let window = model.context_window.unwrap_or(u64::MAX);
+        let asked = entry.reserved.map(|aside| aside.tokens.output).or(model.max_output_tokens);
+        let room = asked.unwrap_or(3000).min(window.saturating_sub(input));
+        if room == 0 {
+            return (Err(failed()), Usage::default());
+        }
+        let retries = if entry.reserved.is_some() { 0 } else { agent.retries };
+        let mut used = Tokens::default();
+        let attempts = 1 + random.below(u64::from(retries) + 1);
+        let mut outcome = Err(failed());
+        for attempt in 1..=attempts {
+            let output = if random.below(2) == 0 { room } else { 1 + random.below(room) };
+            let is_last = attempt == attempts && random.below(100) >= self.faults;
+            outcome = if is_last { Ok(reply(random, agent, output * bytes)) } else { outcome };
+            let cached = random.below(input + 1);
+            used = used + Tokens { input: input - cached, cached, output };
+        }
+        let cost = model.price.map(|price| price.of(used));
+        (outcome, Usage { tokens: used, cost, estimated: false })
+    }
+}
+
+fn size(message: &Message) -> u64 {
+    let calls = message.tool_calls.iter();
+    let calls: usize =
+        calls.map(|it| it.id.len() + it.name.len() + it.arguments.to_string().len()).sum();
+    (message.content.len() + calls) as u64
+}
+
+fn failed() -> Fault {
+    Fault::failed(FailureKind::Incomplete, "boom ".repeat(200))
+}
+
+/// A reply of so many bytes at most.
+fn reply(random: &mut Random, agent: &Agent, most: u64) -> Arc<Answer> {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    if !agent.grants.is_empty() && most > 200 && random.below(2) == 0 {
+        let names = ["file.read", "shell", "file.write"];
+        let calls = names.iter().take(1 + random.below(3) as usize).map(|name| ToolCall {
+            id: (*name).into(),
+            name: (*name).into(),
+            arguments: json!({ "p": 1 }),
+        });
+        return Answer { tool_calls: calls.collect(), ..Answer::text("I look") }.into();
+    }
+    text(random, most)
+}
+
+fn text(random: &mut Random, most: usize) -> Arc<Answer> {
+    let plan = |tasks: u64, random: &mut Random| {
+        let task = |n: u64| {
+            let needs: Vec<String> = (1..n).map(|it| format!("t {it}")).collect();
+            let worker = ["b", "cc", "ddd"][random.below(3) as usize];
+            json!({ "id": format!("t {n}"), "description": "<reply".repeat(8), "agent": worker, "depends_on": needs })
+        };
+        json!({ "tasks": (1..=tasks).map(task).collect::<Vec<_>>() }).to_string()
+    };
+    let kind = random.below(16);
+    let mut text = match kind {
+        0 => "same".to_owned(),
+        1 => "vote:a".to_owned(),
+        2 => "agree\nyes".to_owned(),
+        3 => " ".to_owned(),
+        4 => plan(1 + random.below(6), random),
+        5 => plan(3, random),
+        6 => format!("{}1{}", "{\"tasks\": [", ",2".repeat(most / 3)) + "]}",
+        12 => (0..most / 3).map(|n| format!("{n}\n")).collect(),
+        7 | 8 => "<reply".repeat(most / 6 + 1),
+        9..=11 => "道".repeat(most / 3 + 1),
+        _ => "word ".repeat(most / 5 + 1) + &random.next().to_string(),
+    };
+    text.truncate(text.floor_char_boundary(most));
+    Answer::text(text).into()
+}
+
+fn scripted(script: &Script, nth: u64, messages: &[Message]) -> (Outcome, Usage) {
+    let last = messages.last().map_or("", |message| &*message.content);
+    let echo = ScriptedReply::text(last);
+    let reply = script.reply(nth, last).unwrap_or(&echo);
+    (reply.outcome(), Usage { tokens: reply.usage, ..Usage::default() })
+}
+
+fn demo(random: &mut Random, fails: bool, messages: &[Message]) -> (Outcome, Usage) {
+    let read = messages.iter().map(|it| it.content.len()).sum::<usize>();
+    let usage = Usage { tokens: crate::team::DEMO_USAGE, ..Usage::default() };
+    (if fails { Err(failed()) } else { Ok(text(random, read.min(4000))) }, usage)
+}
+
+fn price() -> impl Strategy<Value = Option<Price>> {
+    prop_oneof![
+        Just(None),
+        Just(Some(Price { input: 1.0, output: 4.0, cached_input: None })),
+        Just(Some(Price { input: 1.0, output: 4.0, cached_input: Some(0.1) })),
+        Just(Some(Price { input: 1.0, output: 0.5, cached_input: Some(1.5) })),
+    ]
+}
+
+fn model() -> impl Strategy<Value = Target> {
+    let most = prop_oneof![1 => Just(None), 4 => (1_u64..900).prop_map(Some)];
+    let window = prop_oneof![
+        3 => Just(None),
+        1 => prop_oneof![1_u64..3000, 3000_u64..40_000].prop_map(Some),
+    ];
+    (most, window, price()).prop_map(|(max_output_tokens, context_window, price)| {
+        Target::Model(Model { max_output_tokens, context_window, price, ..Model::new("p", "m") })
+    })
+}
+
+fn scripted_reply() -> impl Strategy<Value = ScriptedReply> {
+    let look = ToolCall { id: "1".into(), name: "file.read".into(), arguments: json!({}) };
+    let says = prop_oneof![
+        4 => "[a-z:]{0,12}".prop_map(|text| Says::Text(text.into())),
+        1 => Just(Says::Text("vote:a".into())),
+        1 => Just(Says::Error { text: "no".into(), kind: FailureKind::Harness }),
+        1 => Just(Says::Json(json!({ "tasks": ["x", "y", "z"] }))),
+        1 => (1_usize..3).prop_map(move |n| {
+            Says::Tools { calls: vec![look.clone(); n], text: "so".into() }
+        }),
+    ];
+    (says, 0_u64..90, 0_u64..9, 0_u64..90).prop_map(|(says, input, cached, output)| ScriptedReply {
+        says,
+        usage: Tokens { input, cached, output },
+        ..ScriptedReply::text("")
+    })
+}
+
+fn script() -> impl Strategy<Value = Target> {
+    let rule = scripted_reply().prop_map(|reply| ScriptRule { contains: "vote".into(), reply });
+    let rules = prop_oneof![3 => Just(Vec::new()), 1 => rule.prop_map(|rule| vec![rule])];
+    (prop::collection::vec(scripted_reply(), 0..4), rules)
+        .prop_map(|(replies, rules)| Target::Script(Script { replies, rules, label: None }))
+}
+
+fn limits(rare: u32) -> impl Strategy<Value = Limits> {
+    let maybe = move |most: u64| prop_oneof![rare => Just(None), 1 => (0..most).prop_map(Some)];
+    (maybe(12), maybe(30_000), maybe(60_000), maybe(4)).prop_map(|(calls, tokens, cost, slots)| {
+        let cost = cost.map(|it| Money(it * 1_000_000));
+        Limits { calls, tokens, cost, concurrency: slots.map(|it| it + 1), time: None }
+    })
+}
+
+fn member() -> impl Strategy<Value = Agent> {
+    let target = prop_oneof![6 => model(), 3 => script(), 1 => Just(Target::Demo)];
+    let grants = prop_oneof![3 => Just(Vec::new()), 1 => Just(vec!["file".into()])];
+    (target, grants, 1_u32..4, 0_u32..3, limits(12)).prop_map(
+        |(target, grants, max_steps, retries, limits)| Agent {
+            grants,
+            max_steps,
+            retries,
+            limits,
+            ..Agent::new("", target)
+        },
+    )
+}
+
+/// How a team works; indices are taken modulo the number of its agents.
+fn work() -> impl Strategy<Value = (u8, u32, Vec<usize>, bool, bool)> {
+    let order = prop::collection::vec(0_usize..4, 1..4);
+    (0_u8..8, 1_u32..4, order, any::<bool>(), prop::bool::weighted(0.2))
+}
+
+fn collaboration(
+    (kind, rounds, order, flag, strict): (u8, u32, Vec<usize>, bool, bool),
+    agents: Vec<AgentId>,
+    clocks: Clocks,
+) -> Collaboration {
+    let one = |at: usize| agents[at % agents.len()].clone();
+    let (judge, order) = (one(order[0]), order.into_iter().map(one).collect());
+    let supervise = || Supervise {
+        supervisor: agents[0].clone(),
+        workers: agents[1..].to_vec(),
+        replan: flag,
+        strict,
+        max_tasks: rounds * 2 - 1,
+        clocks,
+    };
+    let debate = |agents: &[AgentId]| Debate {
+        agents: agents.to_vec(),
+        rounds,
+        judge: judge.clone(),
+        clocks,
+    };
+    match kind {
+        0 => Collaboration::Broadcast(Broadcast { agents, rounds, clocks }),
+        1 => Collaboration::Sequential(Sequential { order, clocks }),
+        2 => Collaboration::Debate(debate(&agents)),
+        3 => Collaboration::Supervisor(supervise()),
+        4 => Collaboration::Consensus(Consensus { agents, judge, self_votes: flag, clocks }),
+        5 => {
+            let convergence = if flag { Convergence::Normalized } else { Convergence::Exact };
+            Collaboration::Relay(Relay { order, rounds, convergence, clocks })
+        }
+        6 => Collaboration::Adaptive(Adaptive::Debate(debate(&agents))),
+        _ => Collaboration::Adaptive(Adaptive::Supervise(supervise())),
+    }
+}
+
+fn teams() -> impl Strategy<Value = Spec> {
+    let members = prop::collection::vec(member(), 2..5);
+    let task =
+        prop_oneof![Just("TASK"), Just("比较两种方案的优劣"), Just("<reply> and so on, at length")];
+    let timeout = prop::option::of(200_u64..3000);
+    (members, work(), limits(6), task, timeout).prop_map(
+        |(members, work, limits, task, timeout)| {
+            let names = ["a", "b", "cc", "ddd"];
+            let agents: Vec<Agent> = (members.into_iter().zip(names))
+                .map(|(agent, name)| Agent { id: id(name), name: name.into(), ..agent })
+                .collect();
+            let clocks = Clocks { timeout: timeout.map(Duration::from_millis), call_timeout: None };
+            let ids = agents.iter().map(|agent| agent.id.clone()).collect();
+            let collaboration = collaboration(work, ids, clocks);
+            Spec { limits, task: task.into(), ..spec(agents, collaboration) }
+        },
+    )
+}
+
+/// What became of a run, counted from its log alone.
+struct Count {
+    turns: u64,
+    requests: u64,
+    started: u64,
+    input: u64,
+    output: u64,
+    cost: Money,
+}
+
+fn count(sim: &Sim, is_own: impl Fn(&AgentId) -> bool) -> Count {
+    let is_later = |key: &Key| {
+        let step = key.as_str().rsplit_once("/model-").and_then(|(_, step)| step.parse().ok());
+        step.is_some_and(|step: u64| step > 1)
+    };
+    let asked = sim.log.iter().filter_map(|record| match &record.event {
+        Event::Asked { key, call, .. } if is_own(call.agent()) => Some((key, call)),
+        _ => None,
+    });
+    let requests = asked.clone().filter(|(_, call)| matches!(call, Call::Agent { .. }));
+    let spent = sim.run.known().charged().filter(|entry| is_own(entry.call.agent()));
+    let usages: Vec<Usage> = spent.flat_map(|entry| entry.usages.clone()).collect();
+    Count {
+        turns: requests.clone().filter(|(key, _)| !is_later(key)).count() as u64,
+        requests: requests.count() as u64,
+        started: asked.count() as u64,
+        input: usages.iter().map(|it| it.tokens.input + it.tokens.cached).sum(),
+        output: usages.iter().map(|it| it.tokens.output).sum(),
+        cost: Money(usages.iter().filter_map(|it| it.cost).map(|it| it.0).sum()),
+    }
+}
+
+/// What of `count` is more than `take` says, and what is less.
+fn beyond(take: &Take, count: &Count) -> (Vec<&'static str>, Vec<&'static str>) {
+    let Count { turns, requests, started, input, output, cost } = *count;
+    let all = [
+        ("calls", turns, take.calls.min, Some(take.calls.max)),
+        ("requests", requests, take.requests.min, Some(take.requests.max)),
+        ("started", started, take.started.min, take.started.max),
+        ("input", input, take.input.min, take.input.max),
+        ("output", output, take.output.min, take.output.max),
+        ("tokens", input + output, take.tokens.min, take.tokens.max),
+        ("cost", cost.0, take.cost.min.0, take.cost.max.map(|it| it.0)),
+    ];
+    let over = all.iter().filter(|(_, is, _, most)| most.is_some_and(|most| *is > most));
+    let under = all.iter().filter(|(_, is, least, _)| is < least);
+    (over.map(|it| it.0).collect(), under.map(|it| it.0).collect())
+}
+
+/// What all calls of a phase have in their keys, by the names that phases have.
+fn is_of_phase(key: &Key, phase: &str) -> bool {
+    let head = key.as_str().split('/').next().unwrap_or_default();
+    let round = |name: &str| name.strip_prefix("round-").and_then(|it| it.parse::<u32>().ok());
+    match (phase.split_once(" to "), round(head)) {
+        (Some((first, last)), Some(n)) => round(first) <= Some(n) && Some(n) <= round(last),
+        _ => head == phase || phase == "work" && head == "solo",
+    }
+}
+
+fn check(
+    spec: Spec,
+    mut world: Honest,
+    cancelled_after: Option<usize>,
+) -> Result<Sim, TestCaseError> {
+    let bounds = Bounds::of(&spec.collaboration, &spec.team, &spec.limits, Some(&spec.task));
+    let unaware = Bounds::of(&spec.collaboration, &spec.team, &spec.limits, None);
+    let mut sim = Sim::start(Arc::new(spec), world.seed, 0, &mut world);
+    while sim.run.ending().is_none() {
+        let answered = sim.log.iter().filter(|it| matches!(it.event, Event::Answered { .. }));
+        if cancelled_after == Some(answered.count()) && sim.run.stop().is_none() {
+            sim.feed(Event::CancelRequested, &mut world);
+        } else {
+            prop_assert!(sim.advance(&mut world), "it does not end");
+        }
+    }
+    let whole = count(&sim, |_| true);
+    let nothing_failed = sim.run.known().iter().all(|(_, entry)| entry.fault().is_none());
+    for bounds in [&bounds, &unaware] {
+        let (over, under) = beyond(&bounds.total, &whole);
+        prop_assert!(over.is_empty(), "the run takes more {over:?}: {}", json!(bounds));
+        prop_assert!(!nothing_failed || under.is_empty(), "it takes less {under:?}");
+        let tokens = whole.input + whole.output;
+        prop_assert!(bounds.tokens_max.is_none_or(|most| tokens <= most), "{tokens} tokens");
+        for share in &bounds.agents {
+            let (over, under) = beyond(&share.take, &count(&sim, |it| *it == share.id));
+            prop_assert!(over.is_empty(), "{} takes more {over:?}: {}", share.name, json!(bounds));
+            prop_assert!(!nothing_failed || under.is_empty(), "{} takes less", share.name);
+        }
+        for fit in &bounds.against {
+            let is_own = |it: &AgentId| {
+                fit.agent.is_none() || fit.agent.as_ref() == Some(&sim.spec.team.agent(it).name)
+            };
+            let is_refused = sim.run.known().iter().any(|(_, entry)| {
+                let limit = matches!(entry.fault(), Some(Fault::OverBudget { limit, .. }) if *limit == fit.limit);
+                limit && fit.limit == crate::call::Limit::Calls && is_own(entry.call.agent())
+            });
+            let only = bounds.against.iter().filter(|it| it.limit == fit.limit).count() == 1;
+            prop_assert!(
+                !(only && fit.holds() == Some(true) && is_refused),
+                "what fits is refused"
+            );
+        }
+    }
+    let phases: Vec<&str> = bounds.phases.iter().map(|phase| &*phase.name).collect();
+    for (key, _) in sim.run.known().iter() {
+        let of = phases.iter().filter(|phase| is_of_phase(key, phase)).count();
+        prop_assert_eq!(of, 1, "{} is in one of {:?}", key, phases);
+    }
+    Ok(sim)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_run_takes_more_than_its_bounds_nor_less_if_nothing_failed(
+        spec in teams(),
+        seed in any::<u64>(),
+        faults in prop_oneof![Just(0_u64), 1_u64..60],
+        cancelled_after in prop_oneof![8 => Just(None), 1 => (0_usize..6).prop_map(Some)],
+    ) {
+        check(spec, Honest { seed, faults }, cancelled_after)?;
+    }
+}
