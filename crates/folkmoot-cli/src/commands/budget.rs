@@ -19,6 +19,9 @@ fn over_budget(bounds: &Bounds, fit: &Fit) -> Diagnostic {
     let who = fit.agent.as_ref().map_or_else(|| "the run".to_owned(), |name| quoted(name));
     let (what, allowed) = (name(fit.limit), amount(fit.limit, fit.allowed));
     let (message, help) = match fit.most {
+        _ if fit.allowed == 0 => {
+            (format!("{what}: the limit of {allowed} lets nothing start"), Some(way_out(fit)))
+        }
         Some(most) => {
             let over = amount(fit.limit, most.saturating_sub(fit.allowed));
             let most = amount(fit.limit, most);

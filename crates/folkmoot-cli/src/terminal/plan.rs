@@ -95,7 +95,7 @@ fn taken(take: &Take) -> [Cell; 4] {
     let Take { calls, requests, tokens, cost, .. } = take;
     let cost = match cost.max {
         Some(max) if max == cost.min => dollars(max),
-        Some(max) => format!("{}–{}", dollars(cost.min), dollars(max)),
+        Some(max) => format!("{}–{}", at_least(cost.min), dollars(max)),
         None => UNKNOWN.to_owned(),
     };
     [range(*calls).into(), range(*requests).into(), span(*tokens).into(), cost.into()]
@@ -113,6 +113,12 @@ fn span(span: Span) -> String {
         Some(max) => format!("{}–{}", figures::count(span.min), figures::count(max)),
         None => UNKNOWN.to_owned(),
     }
+}
+
+/// The lower end of a range; what is too little to be shown is nothing.
+fn at_least(money: Money) -> String {
+    let shown = dollars(money);
+    if shown.trim_matches(['$', '0', '.']).is_empty() { "$0".to_owned() } else { shown }
 }
 
 fn dollars(money: Money) -> String {
@@ -168,7 +174,11 @@ fn verdict(screen: &Screen, bounds: &Bounds) -> String {
     writeln!(lines, "limits   {limits}{at_once}").expect("a string takes any text");
     if bounds.fits == Some(true) && !bounds.against.is_empty() {
         let fits = screen.paint(Tone::Good, "fits");
-        writeln!(lines, "{fits}     no limit can be passed").expect("a string takes any text");
+        writeln!(
+            lines,
+            "{fits}     the worst case is within every limit on calls, tokens and money"
+        )
+        .expect("a string takes any text");
     }
     for fit in bounds.against.iter().filter(|fit| fit.holds() != Some(true)) {
         let may = screen.paint(Tone::Doubtful, "beyond");
@@ -184,6 +194,7 @@ fn beyond(screen: &Screen, fit: &Fit) -> String {
         Some(agent) => (format!("{}'s", screen.line(agent)), "its calls may be refused"),
     };
     match fit.most {
+        _ if fit.allowed == 0 => format!("{name}: {whose} limit of {allowed} lets nothing start"),
         Some(most) => {
             let most = amount(fit.limit, most);
             format!("{name}: up to {most}, {whose} limit is {allowed}; {then}")

@@ -16,6 +16,7 @@ mod limits;
 mod machine;
 mod matching;
 mod models;
+mod plan;
 #[cfg(unix)]
 mod processes;
 mod readme;

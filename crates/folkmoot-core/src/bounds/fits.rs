@@ -10,6 +10,7 @@ use crate::{
     limits::{CONCURRENCY, Limits},
     money::Money,
     team::Team,
+    time::Duration,
 };
 
 /// A limit that is set, and the most that can be taken of it.
@@ -26,9 +27,10 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// Whether it cannot be passed; unknown if nothing else bounds what is taken.
+    /// Whether it stops nothing; unknown if nothing else bounds what is taken. A limit of nothing
+    /// lets nothing start.
     pub fn holds(&self) -> Option<bool> {
-        self.most.map(|most| most <= self.allowed)
+        if self.allowed == 0 { Some(false) } else { self.most.map(|most| most <= self.allowed) }
     }
 }
 
@@ -70,7 +72,7 @@ impl From<Limits> for Effective {
             calls: limits.calls,
             tokens: limits.tokens,
             cost_usd: limits.cost.map(Money::usd),
-            time: limits.time.map(|time| time.as_secs_f64()),
+            time: limits.time.map(Duration::as_secs_f64),
             concurrency: limits.concurrency.unwrap_or(CONCURRENCY),
         }
     }
@@ -84,7 +86,7 @@ pub(super) fn hold(all: &[Fit]) -> Option<bool> {
 
 /// Every limit on calls, tokens and money, the run's first.
 pub(super) fn all(run: &Take, limits: &Limits, agents: &[Share], team: &Team) -> Vec<Fit> {
-    let of_agents = agents.iter().zip(&team.agents);
+    let of_agents = agents.iter().zip(&team.agents).filter(|(share, _)| share.take.calls.max > 0);
     let of_agents = of_agents.map(|(share, agent)| (Some(&share.name), &share.take, &agent.limits));
     let levels = [(None, run, limits)].into_iter().chain(of_agents);
     levels.flat_map(|(agent, take, limits)| of_level(agent, take, limits)).collect()
