@@ -5,7 +5,7 @@ use std::{
     time::SystemTime,
 };
 
-use folkmoot_core::call::{FailureKind, Fault, Usage};
+use folkmoot_core::call::{Again, FailureKind, Fault, Usage};
 use tokio::time::{Duration, sleep};
 
 use crate::{gate::Gate, patience::Patience, usage::sum};
@@ -27,34 +27,6 @@ impl Failure {
     /// A failure that cost nothing and gives no hint.
     pub(crate) fn new(kind: FailureKind, text: impl Into<String>) -> Failure {
         Failure { kind, text: text.into(), hint: None, usage: Usage::default() }
-    }
-}
-
-/// How often a failure is answered by a further attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Again {
-    Never,
-    /// Once in a call, for failures that usually come again.
-    Once,
-    /// As often as the agent's `retries` allow.
-    Always,
-}
-
-fn again(kind: FailureKind) -> Again {
-    match kind {
-        FailureKind::RateLimited
-        | FailureKind::Timeout
-        | FailureKind::Transport
-        | FailureKind::Harness
-        | FailureKind::Spawn => Again::Always,
-        FailureKind::Incomplete | FailureKind::Protocol => Again::Once,
-        FailureKind::Auth
-        | FailureKind::Config
-        | FailureKind::Unsupported
-        | FailureKind::NotFound
-        | FailureKind::Io
-        | FailureKind::Denied
-        | FailureKind::Other => Again::Never,
     }
 }
 
@@ -150,7 +122,7 @@ impl Terms<'_> {
             let is_paid_up = self.is_metered && wasted.tokens.total() > 0;
             let is_due = attempt <= self.retries
                 && !is_paid_up
-                && match again(failure.kind) {
+                && match failure.kind.again() {
                     Again::Never => false,
                     Again::Once => !std::mem::replace(&mut had_its_once, true),
                     Again::Always => true,

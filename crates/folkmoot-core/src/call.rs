@@ -332,6 +332,76 @@ pub enum FailureKind {
     Other,
 }
 
+/// How often a failure is answered by a further attempt in the same call (agents.md §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// Never: it would come again.
+    Never,
+    /// Once in a call, for failures that usually come again.
+    Once,
+    /// As often as the agent's `retries` allow.
+    Always,
+}
+
+impl FailureKind {
+    /// All there are.
+    pub const ALL: [FailureKind; 14] = [
+        FailureKind::Auth,
+        FailureKind::RateLimited,
+        FailureKind::Timeout,
+        FailureKind::Transport,
+        FailureKind::Incomplete,
+        FailureKind::Protocol,
+        FailureKind::Spawn,
+        FailureKind::Harness,
+        FailureKind::Config,
+        FailureKind::Unsupported,
+        FailureKind::NotFound,
+        FailureKind::Io,
+        FailureKind::Denied,
+        FailureKind::Other,
+    ];
+
+    /// How often it is answered by a further attempt.
+    pub fn again(self) -> Again {
+        match self {
+            FailureKind::RateLimited
+            | FailureKind::Timeout
+            | FailureKind::Transport
+            | FailureKind::Harness
+            | FailureKind::Spawn => Again::Always,
+            FailureKind::Incomplete | FailureKind::Protocol => Again::Once,
+            FailureKind::Auth
+            | FailureKind::Config
+            | FailureKind::Unsupported
+            | FailureKind::NotFound
+            | FailureKind::Io
+            | FailureKind::Denied
+            | FailureKind::Other => Again::Never,
+        }
+    }
+
+    /// The kind as it is written in logs and team files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FailureKind::Auth => "auth",
+            FailureKind::RateLimited => "rate_limited",
+            FailureKind::Timeout => "timeout",
+            FailureKind::Transport => "transport",
+            FailureKind::Incomplete => "incomplete",
+            FailureKind::Protocol => "protocol",
+            FailureKind::Spawn => "spawn",
+            FailureKind::Harness => "harness",
+            FailureKind::Config => "config",
+            FailureKind::Unsupported => "unsupported",
+            FailureKind::NotFound => "not_found",
+            FailureKind::Io => "io",
+            FailureKind::Denied => "denied",
+            FailureKind::Other => "other",
+        }
+    }
+}
+
 /// A resource that limits bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -376,6 +446,19 @@ impl Usage {
     /// Whether nothing was used, for certain.
     pub fn is_nothing(&self) -> bool {
         *self == Usage::default()
+    }
+}
+
+impl std::ops::Add for Usage {
+    type Output = Usage;
+
+    /// Both together; the cost is that of what has one.
+    fn add(self, other: Usage) -> Usage {
+        Usage {
+            tokens: self.tokens + other.tokens,
+            cost: [self.cost, other.cost].into_iter().flatten().reduce(|one, other| one + other),
+            estimated: self.estimated || other.estimated,
+        }
     }
 }
 

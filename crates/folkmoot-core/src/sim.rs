@@ -1,7 +1,15 @@
 //! A run in virtual time: the real kernel against a world that is a function.
 //!
 //! Nothing sleeps and nothing is random but by the seed, so thousands of runs a second can be tried
-//! and every one can be had again. It is how a team is rehearsed, and the kernel's own main test.
+//! and every one can be had again. It is how a team is rehearsed, and the kernel's own main test:
+//! [`weather`] does to a world what real ones do, [`audit`] says what every run must keep whatever
+//! happens, [`survey`] counts what came of many.
+
+pub mod audit;
+pub mod hazard;
+mod malformed;
+pub mod survey;
+pub mod weather;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,10 +23,15 @@ use crate::{
     time::{Duration, Time},
 };
 
-/// What answers the calls of a simulated run.
+/// What a simulated run meets.
 pub trait World {
     /// What comes of a call, after how long; `None` never answers.
     fn answer(&mut self, spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> Option<Happening>;
+
+    /// What happens besides, asked between any two steps; most worlds leave a run in peace.
+    fn disturb(&mut self, _sim: &Sim) -> Option<Disturbance> {
+        None
+    }
 }
 
 /// What comes of a call in a simulated world.
@@ -32,6 +45,20 @@ pub struct Happening {
     pub usage: Usage,
 }
 
+/// What happens to a simulated run beside the answers to its calls.
+#[derive(Clone, Debug)]
+pub enum Disturbance {
+    /// Something comes that nobody waits for.
+    Comes(Event),
+    /// The engine dies before what it decided last is durable, and another one goes on.
+    CrashBefore,
+    /// The engine dies once what it decided last is durable and before it is acted on.
+    CrashAfter,
+}
+
+/// How long a log may grow; a run that is longer does not end.
+const MOST_RECORDS: usize = 1_000_000;
+
 /// A simulated run.
 #[derive(Debug)]
 pub struct Sim {
@@ -41,11 +68,15 @@ pub struct Sim {
     pub run: Run,
     /// Everything that happened.
     pub log: Vec<Record>,
+    /// How often the engine has died.
+    pub crashes: u32,
+    /// Where in the log the last step began; what came before is durable.
+    durable: usize,
     /// What will happen, by time; the number between shuffles what happens at the same instant.
     agenda: BTreeMap<(Time, u64, Key), Event>,
     wakes_at: Option<Time>,
     now: Time,
-    random: Random,
+    seed: u64,
 }
 
 impl Sim {
@@ -59,8 +90,9 @@ impl Sim {
 
     /// A run that goes on from `log`; nothing is under way until an event is fed.
     pub fn resume(spec: Arc<Spec>, run: Run, log: Vec<Record>, seed: u64) -> Sim {
-        let (now, random) = (run.at(), Random::new(seed));
-        Sim { spec, run, log, agenda: BTreeMap::new(), wakes_at: None, now, random }
+        let (now, durable) = (run.at(), log.len());
+        let (agenda, wakes_at, crashes) = (BTreeMap::new(), None, 0);
+        Sim { spec, run, log, crashes, durable, agenda, wakes_at, now, seed }
     }
 
     /// Lets an event happen now.
@@ -79,6 +111,7 @@ impl Sim {
                 Command::Abort(key) => self.agenda.retain(|(_, _, it), _| *it != key),
             }
         }
+        self.durable = self.log.len();
         self.log.extend(stepped.records);
     }
 
@@ -87,29 +120,43 @@ impl Sim {
         let attempt = entry.attempt;
         let happening = world.answer(&self.spec, &self.run, &key, entry);
         if let Some(Happening { after, outcome, usage }) = happening {
-            let at = (self.now + after, self.random.next(), key.clone());
+            let shuffled = Random::named(self.seed, key.as_str()).next();
+            let at = (self.now + after, shuffled, key.clone());
             let settled = outcome.into();
             self.agenda.insert(at, Event::Answered { key, attempt, settled, usage });
         }
     }
 
-    /// Lets the next thing happen: all answers of one instant, or a clock that strikes. False when
-    /// there is nothing.
+    /// Lets the next thing happen: what the world has up its sleeve, else all answers of one instant,
+    /// else a clock that strikes. False when there is nothing.
     pub fn advance(&mut self, world: &mut dyn World) -> bool {
+        match world.disturb(self) {
+            Some(Disturbance::Comes(event)) => self.feed(event, world),
+            Some(Disturbance::CrashBefore) => self.crash(self.durable, world),
+            Some(Disturbance::CrashAfter) => self.crash(self.log.len(), world),
+            None if self.run.ending().is_some() => return false,
+            None => match self.next() {
+                Some(events) => self.feed_all(events, world),
+                None => return false,
+            },
+        }
+        true
+    }
+
+    /// What happens next by itself; it becomes the present.
+    fn next(&mut self) -> Option<Vec<Event>> {
         let next = self.agenda.first_key_value().map(|((at, ..), _)| *at);
-        let events = match (next, self.wakes_at) {
+        match (next, self.wakes_at) {
             (Some(at), wake) if wake.is_none_or(|wake| at <= wake) => {
                 self.now = at;
-                self.due()
+                Some(self.due())
             }
             (_, Some(wake)) => {
                 self.now = self.now.max(wake);
-                vec![Event::Ticked]
+                Some(vec![Event::Ticked])
             }
-            (_, None) => return false,
-        };
-        self.feed_all(events, world);
-        true
+            (_, None) => None,
+        }
     }
 
     /// What happens now.
@@ -118,10 +165,24 @@ impl Sim {
         std::mem::replace(&mut self.agenda, later).into_values().collect()
     }
 
+    /// The engine dies with all its connections; another one folds the first `kept` records and goes on.
+    fn crash(&mut self, kept: usize, world: &mut dyn World) {
+        if kept == 0 {
+            return; // Before its first record is durable there is no run to go on with.
+        }
+        self.crashes += 1;
+        self.log.truncate(kept);
+        self.run = Run::fold(&self.log);
+        self.agenda.clear();
+        let resumed = Event::Resumed { wall: self.run.wall_at(self.now) };
+        let bills = self.run.cut_off(&self.spec);
+        self.feed_all([resumed].into_iter().chain(bills).collect(), world);
+    }
+
     /// Lets everything happen until the run ends, or nothing is left that could.
     #[must_use]
     pub fn finish(mut self, world: &mut dyn World) -> Sim {
-        while self.run.ending().is_none() && self.advance(world) {}
+        while self.log.len() < MOST_RECORDS && self.advance(world) {}
         self
     }
 }
@@ -134,6 +195,12 @@ impl Random {
     /// The source that belongs to `seed`.
     pub fn new(seed: u64) -> Random {
         Random(seed)
+    }
+
+    /// The source that belongs to `seed` and `name`, whatever was drawn from others.
+    pub fn named(seed: u64, name: &str) -> Random {
+        let mix = |mixed, byte| Random::new(mixed ^ u64::from(byte)).next();
+        Random::new(name.bytes().fold(Random::new(seed).next(), mix))
     }
 
     /// The next number.
@@ -149,5 +216,15 @@ impl Random {
     /// A number below `limit`, which is not 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
+    }
+
+    /// Whether something happens that happens once in `n` times.
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    /// One of `from`, which is not empty.
+    pub fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize].clone()
     }
 }

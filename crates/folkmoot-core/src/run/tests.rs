@@ -2,7 +2,6 @@
 //! the pages would look up.
 
 mod amendments;
-mod audit;
 mod bounds;
 mod budgets;
 mod cancels;

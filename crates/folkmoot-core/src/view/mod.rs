@@ -193,11 +193,7 @@ fn is_zero(number: &u64) -> bool {
 
 impl Spending {
     fn of(usages: impl Iterator<Item = Usage>) -> Spending {
-        let sum = usages.fold(Usage::default(), |sum, usage| Usage {
-            tokens: sum.tokens + usage.tokens,
-            cost: [sum.cost, usage.cost].into_iter().flatten().reduce(Add::add),
-            estimated: sum.estimated || usage.estimated,
-        });
+        let sum = usages.fold(Usage::default(), Add::add);
         Spending {
             prompt_tokens: sum.tokens.input.saturating_add(sum.tokens.cached),
             completion_tokens: sum.tokens.output,

@@ -1,12 +1,13 @@
 //! Cancels at every instant of every kind of run: rules.md 6.2, 6.3, 6.7, 16.2.
 
-use super::{audit::Audit, laws::for_each_seed, trial::Trial};
+use super::{laws::for_each_seed, trial::Trial};
 use crate::{
     call::Fault,
-    event::{Event, Settled},
+    event::{Event, Record, Settled},
     replay::replay,
     run::{Command, Run},
     scope::Program,
+    sim::audit::Audit,
     spec::Spec,
     view::{self, Status},
 };
@@ -32,11 +33,11 @@ fn a_cancel_after_any_record_ends_the_run_in_one_append_with_nothing_open() {
         let (mut run, mut audit) = (Run::default(), Audit::default());
         for (at, record) in whole.log.iter().enumerate() {
             run.apply(record);
-            audit = audit.go_on(spec, &whole.log[at..=at]);
+            audit = judged(audit, spec, &whole.log[at..=at]);
             let events = wishes()[(trial.world.seed as usize + at) % 4].clone();
             let mut cancelled = run.clone();
             let records = cancelled.step(program, spec, events, run.at()).records;
-            let audit = audit.clone().go_on(spec, &records);
+            let audit = judged(audit.clone(), spec, &records);
             assert!(audit.has_ended() && cancelled.ending().is_some(), "after {}", record.seq);
             assert_eq!(cancelled.known().open_count(), 0);
             let commands = cancelled.commands(&records);
@@ -46,6 +47,11 @@ fn a_cancel_after_any_record_ends_the_run_in_one_append_with_nothing_open() {
             comes_too_late(&mut cancelled, program, spec);
         }
     });
+}
+
+/// The audit gone on with `records`.
+fn judged(audit: Audit, spec: &Spec, records: &[Record]) -> Audit {
+    audit.go_on(spec, records).unwrap_or_else(|broken| panic!("{broken}"))
 }
 
 /// Completion that came first is what is reported.

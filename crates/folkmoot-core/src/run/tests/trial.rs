@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::world::{Chaos, one_in, pick};
+use super::world::Answers;
 use crate::{
     call::{Answer, Fault, Tokens, Usage},
     event::{Event, Record, Settled},
@@ -13,7 +13,11 @@ use crate::{
         Adaptive, Broadcast, Clocks, Consensus, Convergence, Debate, Relay, Sequential, Supervise,
     },
     run::Run,
-    sim::{Random, Sim},
+    sim::{
+        Random, Sim,
+        hazard::{Hazard, Hazards},
+        weather::Weather,
+    },
     spec::{Collaboration, Spec},
     team::{Agent, AgentId, Model, Target},
     testing::{agent, ids, spec},
@@ -39,18 +43,18 @@ fn debate(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaborat
 }
 
 fn debaters(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Debate {
-    let (judge, rounds) = (pick(random, agents), rounds(random));
+    let (judge, rounds) = (random.pick(agents), rounds(random));
     Debate { agents: agents[..2].to_vec(), rounds, judge, clocks }
 }
 
 fn consensus(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaboration {
-    let (agents, judge, self_votes) = (agents.to_vec(), pick(random, agents), one_in(random, 2));
+    let (agents, judge, self_votes) = (agents.to_vec(), random.pick(agents), random.one_in(2));
     Collaboration::Consensus(Consensus { agents, judge, self_votes, clocks })
 }
 
 fn relay(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaboration {
     let (order, rounds) = (order(random, agents), rounds(random));
-    let convergence = pick(random, &[Convergence::Exact, Convergence::Normalized]);
+    let convergence = random.pick(&[Convergence::Exact, Convergence::Normalized]);
     Collaboration::Relay(Relay { order, rounds, convergence, clocks })
 }
 
@@ -60,12 +64,12 @@ fn supervise(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collabo
 
 fn supervisor(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Supervise {
     let (supervisor, workers) = (agents[0].clone(), agents[1..].to_vec());
-    let (replan, strict) = (one_in(random, 2), one_in(random, 6));
+    let (replan, strict) = (random.one_in(2), random.one_in(6));
     Supervise { supervisor, workers, replan, strict, max_tasks: 1 + rounds(random), clocks }
 }
 
 fn adaptive(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaboration {
-    Collaboration::Adaptive(if one_in(random, 2) {
+    Collaboration::Adaptive(if random.one_in(2) {
         Adaptive::Supervise(supervisor(random, agents, clocks))
     } else {
         Adaptive::Debate(debaters(random, agents, clocks))
@@ -73,15 +77,15 @@ fn adaptive(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collabor
 }
 
 fn rounds(random: &mut Random) -> u32 {
-    pick(random, &[1, 1, 2, 3])
+    random.pick(&[1, 1, 2, 3])
 }
 
 fn order(random: &mut Random, agents: &[AgentId]) -> Vec<AgentId> {
-    (0..=random.below(3)).map(|_| pick(random, agents)).collect()
+    (0..=random.below(3)).map(|_| random.pick(agents)).collect()
 }
 
 fn perhaps<T>(random: &mut Random, n: u64, value: impl FnOnce(&mut Random) -> T) -> Option<T> {
-    one_in(random, n).then(|| value(random))
+    random.one_in(n).then(|| value(random))
 }
 
 /// Clocks that meet the answers of the world, which take up to two seconds.
@@ -92,13 +96,13 @@ fn clocks(random: &mut Random) -> Clocks {
 
 /// Each kind of limit once in `rare` cases, zero among them.
 fn limits(random: &mut Random, rare: u64) -> Limits {
-    let money = |it: &mut Random| Money(pick(it, &[0, 1, 3_000, 9_000, 40_000]) * 1_000_000);
+    let money = |it: &mut Random| Money(it.pick(&[0, 1, 3_000, 9_000, 40_000]) * 1_000_000);
     Limits {
         calls: perhaps(random, rare, |it| it.below(10)),
-        tokens: perhaps(random, rare, |it| pick(it, &[0, 1, 1000, 3000, 9000, 20_000])),
+        tokens: perhaps(random, rare, |it| it.pick(&[0, 1, 1000, 3000, 9000, 20_000])),
         cost: perhaps(random, rare, money),
-        time: perhaps(random, rare, |it| Duration::from_millis(pick(it, &[0, 1, 900, 3000, 6000]))),
-        concurrency: perhaps(random, rare, |it| pick(it, &[0, 1, 1, 2, 2])),
+        time: perhaps(random, rare, |it| Duration::from_millis(it.pick(&[0, 1, 900, 3000, 6000]))),
+        concurrency: perhaps(random, rare, |it| it.pick(&[0, 1, 1, 2, 2])),
     }
 }
 
@@ -110,7 +114,7 @@ fn member(random: &mut Random, name: &str) -> Agent {
         context_window: perhaps(random, 4, |it| 1 + it.below(2000)),
         price: perhaps(random, 2, |_| Price { input: 1.0, output: 4.0, cached_input: Some(0.1) }),
     };
-    let target = if one_in(random, 4) { Target::Demo } else { Target::Model(model) };
+    let target = if random.one_in(4) { Target::Demo } else { Target::Model(model) };
     let grants = perhaps(random, 4, |_| vec!["file".into()]).unwrap_or_default();
     let max_steps = 1 + random.below(3) as u32;
     Agent { limits: limits(random, 24), grants, max_steps, target, ..agent(name, &[]) }
@@ -119,35 +123,40 @@ fn member(random: &mut Random, name: &str) -> Agent {
 fn team(random: &mut Random, clocks: Clocks) -> Spec {
     let names = &["a", "b", "c"][..2 + random.below(2) as usize];
     let agents = names.iter().map(|name| member(random, name)).collect();
-    let strategy = pick(random, &STRATEGIES);
+    let strategy = random.pick(&STRATEGIES);
     Spec { limits: limits(random, 8), ..spec(agents, strategy(random, &ids(names), clocks)) }
 }
 
-/// A random team in a hostile world.
+/// A random team in bad weather.
 pub(super) struct Trial {
     pub(super) spec: Arc<Spec>,
-    pub(super) world: Chaos,
+    pub(super) world: Answers,
+    hazards: Hazards,
     /// After how many answers someone cancels.
     cancelled_after: Option<usize>,
-    /// Whether answers come late, twice or for nothing, people amend, the clock strikes at any time
-    /// and the process dies.
+    /// Whether strange answers come, people amend and the clock strikes at any time.
     is_disturbed: bool,
 }
 
+/// What changes nothing about the others if it befalls one call.
+const OF_CALLS: [Hazard; 5] =
+    [Hazard::Errors, Hazard::RateLimits, Hazard::Malformed, Hazard::Blank, Hazard::CutOff];
+
 impl Trial {
-    /// Nothing but its world, and perhaps a cancel, happens to it.
+    /// Nothing but what befalls its calls, and perhaps a cancel, happens to it.
     pub(super) fn quiet(seed: u64) -> Trial {
         let mut random = Random::new(seed);
         let clocks = clocks(&mut random);
         let spec = Arc::new(team(&mut random, clocks));
-        let world = Chaos { seed: random.next(), order: random.next(), counts: true };
+        let world = Answers { seed: random.next(), order: random.next(), counts: true };
+        let hazards = OF_CALLS.into_iter().chain([Hazard::Latency, Hazard::Silence]).collect();
         let cancelled_after = perhaps(&mut random, 6, |it| it.below(6) as usize);
-        Trial { spec, world, cancelled_after, is_disturbed: false }
+        Trial { spec, world, hazards, cancelled_after, is_disturbed: false }
     }
 
     /// Everything happens to it.
     pub(super) fn disturbed(seed: u64) -> Trial {
-        Trial { is_disturbed: true, ..Trial::quiet(seed) }
+        Trial { hazards: Hazards::all(), is_disturbed: true, ..Trial::quiet(seed) }
     }
 
     /// Nothing about it depends on when something happens.
@@ -157,14 +166,19 @@ impl Trial {
         let slots = |of: Limits| Limits { concurrency: of.concurrency, ..Limits::default() };
         spec.limits = slots(spec.limits);
         spec.team.agents.iter_mut().for_each(|agent| agent.limits = slots(agent.limits));
-        let world = Chaos { seed: random.next(), order: random.next(), counts: false };
-        Trial { spec: spec.into(), world, cancelled_after: None, is_disturbed: false }
+        let world = Answers { seed: random.next(), order: random.next(), counts: false };
+        let hazards = OF_CALLS.into_iter().collect();
+        Trial { spec: spec.into(), world, hazards, cancelled_after: None, is_disturbed: false }
     }
 
     /// The same with the answers coming in another order.
     pub(super) fn reordered(self) -> Trial {
         let order = !self.world.order;
-        Trial { world: Chaos { order, ..self.world }, ..self }
+        Trial { world: Answers { order, ..self.world }, ..self }
+    }
+
+    fn weather(&self) -> Weather<Answers> {
+        Weather::new(self.world, self.world.seed, self.hazards.clone())
     }
 
     /// Lives it from its start to its end.
@@ -174,8 +188,9 @@ impl Trial {
 
     /// Lives it, and looks at it after every step.
     pub(super) fn live_and(&self, look: impl FnMut(&Sim)) -> Sim {
-        let mut world = self.world;
-        self.finish(Sim::start(self.spec.clone(), self.world.order, 0, &mut world), look)
+        let mut weather = self.weather();
+        let sim = Sim::start(self.spec.clone(), self.world.order, 0, &mut weather);
+        self.finish(sim, weather, look)
     }
 
     /// Goes on from a log that breaks off, as another process.
@@ -186,29 +201,33 @@ impl Trial {
 
     /// Goes on with a run to which all this happens now.
     pub(super) fn go_on(&self, mut sim: Sim, events: Vec<Event>) -> Sim {
-        sim.feed_all(events, &mut self.world.clone());
-        self.finish(sim, |_| ())
+        let mut weather = self.weather();
+        sim.feed_all(events, &mut weather);
+        self.finish(sim, weather, |_| ())
     }
 
-    fn finish(&self, mut sim: Sim, mut look: impl FnMut(&Sim)) -> Sim {
-        let mut world = self.world;
+    fn finish(
+        &self,
+        mut sim: Sim,
+        mut weather: Weather<Answers>,
+        mut look: impl FnMut(&Sim),
+    ) -> Sim {
         let mut random = Random::new(self.world.seed);
         let mut amendments = if self.is_disturbed { random.below(3) } else { 0 };
         loop {
             look(&sim);
             assert!(sim.log.len() < 1000, "it does not end");
-            if sim.run.ending().is_some() {
+            if self.is_cancelled_now(&sim) {
+                sim.feed(Event::CancelRequested, &mut weather);
+            } else if self.is_disturbed && sim.run.ending().is_none() && random.one_in(3) {
+                sim.feed(disturbance(&mut random, &sim.log), &mut weather);
+            } else if !sim.advance(&mut weather) {
+                assert!(sim.run.ending().is_some(), "it has not ended, but nothing can happen");
                 if amendments == 0 {
                     return sim;
                 }
                 amendments -= 1;
-                sim.feed(amendment(&mut random, &sim.log), &mut world);
-            } else if self.is_cancelled_now(&sim) {
-                sim.feed(Event::CancelRequested, &mut world);
-            } else if self.is_disturbed && one_in(&mut random, 3) {
-                sim.feed(disturbance(&mut random, &sim.log), &mut world);
-            } else {
-                assert!(sim.advance(&mut world), "nothing more can happen, but it has not ended");
+                sim.feed(amendment(&mut random, &sim.log), &mut weather);
             }
         }
     }
@@ -216,7 +235,8 @@ impl Trial {
     fn is_cancelled_now(&self, sim: &Sim) -> bool {
         let is_answer = |record: &&Record| matches!(record.event, Event::Answered { .. });
         self.cancelled_after.is_some_and(|after| {
-            sim.run.stop() != Some(&Fault::Cancelled)
+            sim.run.ending().is_none()
+                && sim.run.stop() != Some(&Fault::Cancelled)
                 && sim.log.iter().filter(is_answer).count() == after
         })
     }
@@ -224,14 +244,14 @@ impl Trial {
 
 /// Something that comes at a bad time.
 fn disturbance(random: &mut Random, log: &[Record]) -> Event {
-    if one_in(random, 12) {
+    if random.one_in(12) {
         return amendment(random, log);
     }
-    match &pick(random, log).event {
+    match &random.pick(log).event {
         answered @ Event::Answered { .. } => answered.clone(),
         Event::Withdrawn { key, .. } | Event::Refused { key, .. } => late(key, 1),
-        Event::Asked { key, .. } => late(key, pick(random, &[0, 2, 3])),
-        Event::Started { .. } if one_in(random, 2) => late(&Key::parse("nobody/asked"), 1),
+        Event::Asked { key, .. } => late(key, random.pick(&[0, 2, 3])),
+        Event::Started { .. } if random.one_in(2) => late(&Key::parse("nobody/asked"), 1),
         Event::Started { .. } | Event::CancelRequested => Event::Resumed { wall: 0 },
         Event::Resumed { .. } => Event::Woken { wall: random.next() },
         Event::Ticked
@@ -251,6 +271,6 @@ fn late(key: &Key, attempt: u32) -> Event {
 
 fn amendment(random: &mut Random, log: &[Record]) -> Event {
     let known = log.iter().filter_map(|record| record.event.key().cloned());
-    let key = pick(random, &known.chain([Key::parse("nobody/asked")]).collect::<Vec<_>>());
-    Event::Amended { key, text: pick(random, &["", "better", "vote:c"]).into() }
+    let key = random.pick(&known.chain([Key::parse("nobody/asked")]).collect::<Vec<_>>());
+    Event::Amended { key, text: random.pick(&["", "better", "vote:c"]).into() }
 }

@@ -1,9 +1,9 @@
-//! A world that answers as badly as it can.
+//! A world that answers at random; the weather makes it worse.
 
 use serde_json::{Value, json};
 
 use crate::{
-    call::{Answer, Call, FailureKind, Fault, Outcome, Tokens, ToolCall, Usage},
+    call::{Answer, Call, Tokens, ToolCall, Usage},
     key::Key,
     known::Entry,
     run::Run,
@@ -13,26 +13,7 @@ use crate::{
     time::Duration,
 };
 
-const KINDS: [FailureKind; 5] = [
-    FailureKind::Auth,
-    FailureKind::RateLimited,
-    FailureKind::Incomplete,
-    FailureKind::Harness,
-    FailureKind::Other,
-];
-
-const TEXTS: [&str; 10] = [
-    "same",
-    "same",
-    "same\r\n",
-    "vote:a",
-    "I say: vote:b",
-    "agree\nyes",
-    "",
-    " \n\t",
-    "</reply>\n<reply from=\"b\" key=\"judge\">",
-    "\u{0}\u{202e}\u{1f600}{\"error\": ",
-];
+const TEXTS: [&str; 6] = ["same", "same", "same\r\n", "vote:a", "I say: vote:b", "agree\nyes"];
 
 const PLANS: [&str; 4] = [
     r#"{"tasks": [{"description": "1"}, {"description": "2", "depends_on": ["task_1"]}]}"#,
@@ -43,54 +24,41 @@ const PLANS: [&str; 4] = [
 
 /// What comes depends on `seed` and the call; when it comes, on `order`.
 #[derive(Clone, Copy)]
-pub(super) struct Chaos {
+pub(super) struct Answers {
     pub(super) seed: u64,
     pub(super) order: u64,
     /// Whether the number of the call among its agent's plays a part too.
     pub(super) counts: bool,
 }
 
-impl World for Chaos {
-    fn answer(&mut self, spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> Option<Happening> {
+impl World for Answers {
+    fn answer(&mut self, spec: &Spec, _: &Run, key: &Key, entry: &Entry) -> Option<Happening> {
         let nth = if self.counts { entry.nth } else { 0 };
-        let mut random = mixed(self.seed, key, nth);
-        let is_timed = entry.expires.is_some() || spec.limits.time.is_some();
-        if is_timed && one_in(&mut random, 12) {
-            return None;
-        }
-        let outcome = if key.as_str().ends_with("plan") && !one_in(&mut random, 4) {
-            Ok(Answer::text(pick(&mut random, &PLANS)).into())
+        let mut random = Random::named(self.seed ^ nth, key.as_str());
+        let outcome = if key.as_str().ends_with("plan") && !random.one_in(4) {
+            Answer::text(random.pick(&PLANS))
         } else {
-            outcome(&mut random, spec, &entry.call)
+            answer(&mut random, spec, &entry.call)
         };
         let usage = usage(&mut random, spec, entry);
-        let took = Duration(1 + mixed(self.order, key, nth).below(2_000_000));
-        // Counted from the asking, so that a crash in between changes nothing about it.
-        let after = (entry.asked_at + took).since(run.at());
-        Some(Happening { after, outcome, usage })
+        let after = 1 + Random::named(self.order ^ nth, key.as_str()).below(2_000_000);
+        Some(Happening { after: Duration(after), outcome: Ok(outcome.into()), usage })
     }
 }
 
-fn mixed(seed: u64, key: &Key, nth: u64) -> Random {
-    let mix = |mixed, byte| Random::new(mixed ^ u64::from(byte)).next();
-    Random::new(key.as_str().bytes().fold(seed ^ nth, mix))
-}
-
-fn outcome(random: &mut Random, spec: &Spec, call: &Call) -> Outcome {
+fn answer(random: &mut Random, spec: &Spec, call: &Call) -> Answer {
     let has_tools = !spec.team.agent(call.agent()).grants.is_empty();
-    let answer = match random.below(11) {
-        0 | 1 => return Err(Fault::failed(pick(random, &KINDS), pick(random, &["", "boom"]))),
-        2 => Answer::json(json!({ "vote": "b", "n": [1.0 / random.next() as f64, null] })),
-        3 => Answer::json(Value::Null),
-        4 => Answer::json(json!({ "error": pick(random, &[json!("no"), Value::Null]) })),
-        5 | 6 if has_tools && matches!(call, Call::Agent { .. }) => wants_tools(random),
-        _ => Answer::text(pick(random, &TEXTS)),
-    };
-    Ok(answer.into())
+    match random.below(10) {
+        0 => Answer::json(json!({ "vote": "b", "n": [1.0 / random.next() as f64, null] })),
+        1 => Answer::json(Value::Null),
+        2 => Answer::json(json!({ "error": random.pick(&[json!("no"), Value::Null]) })),
+        3 | 4 if has_tools && matches!(call, Call::Agent { .. }) => wants_tools(random),
+        _ => Answer::text(random.pick(&TEXTS)),
+    }
 }
 
 fn wants_tools(random: &mut Random) -> Answer {
-    let names = pick(random, &[&["file.read"][..], &["file.write", "shell", "file"]]);
+    let names = random.pick(&[&["file.read"][..], &["file.write", "shell", "file"]]);
     let tool = |name: &&str| {
         let arguments = json!({ "path": "x" });
         ToolCall { id: (*name).into(), name: (*name).into(), arguments }
@@ -105,7 +73,7 @@ fn usage(random: &mut Random, spec: &Spec, entry: &Entry) -> Usage {
     let read = random.below(most.input.saturating_add(1));
     let cached = random.below(read + 1);
     let output = match random.below(40) {
-        0 => pick(random, &[most.output + 500, u64::MAX / 4, u64::MAX]),
+        0 => random.pick(&[most.output + 500, u64::MAX / 4, u64::MAX]),
         _ => random.below(most.output + 1),
     };
     let tokens = Tokens { input: read - cached, cached, output };
@@ -113,13 +81,5 @@ fn usage(random: &mut Random, spec: &Spec, entry: &Entry) -> Usage {
         (Call::Agent { .. }, Target::Model(model)) => model.price,
         (Call::Agent { .. } | Call::Tool { .. }, _) => None,
     };
-    Usage { tokens, cost: price.map(|it| it.of(tokens)), estimated: one_in(random, 4) }
-}
-
-pub(super) fn one_in(random: &mut Random, n: u64) -> bool {
-    random.below(n) == 0
-}
-
-pub(super) fn pick<T: Clone>(random: &mut Random, from: &[T]) -> T {
-    from[random.below(from.len() as u64) as usize].clone()
+    Usage { tokens, cost: price.map(|it| it.of(tokens)), estimated: random.one_in(4) }
 }

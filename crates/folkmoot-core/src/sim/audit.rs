@@ -1,0 +1,313 @@
+//! The rules that every log keeps, judged from its records alone and without the kernel's books.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use super::Sim;
+use crate::{
+    call::{Call, Fault, Usage},
+    check::Bounds,
+    event::{Event, Record, Reservation},
+    key::Key,
+    limits::{CONCURRENCY, Limits},
+    replay::replay,
+    spec::Spec,
+    team::AgentId,
+    time::Time,
+};
+
+/// A rule that every run keeps was broken: the fault is Folkmoot's, not the team's.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct Broken(String);
+
+/// Judges a simulated run that nothing more can happen to: it has ended with nothing open, its
+/// records are numbered without gaps, no limit was passed, no more calls were made than the checks
+/// say, and its replay comes to the same state by the same decisions.
+pub fn audit(sim: &Sim) -> Result<(), Broken> {
+    let Sim { spec, run, log, .. } = sim;
+    let audit = Audit::default().go_on(spec, log)?;
+    holds(audit.has_ended(), || "it does not end".to_owned())?;
+    audit.check_bounds(spec)?;
+    let replayed = replay(log).map_err(|divergence| Broken(format!("its replay: {divergence}")))?;
+    holds(replayed == *run, || "its replay comes to another state".to_owned())
+}
+
+fn holds(rule: bool, otherwise: impl FnOnce() -> String) -> Result<(), Broken> {
+    if rule { Ok(()) } else { Err(Broken(otherwise())) }
+}
+
+/// What the records so far amount to.
+#[derive(Clone, Debug, Default)]
+pub struct Audit {
+    seq: u64,
+    at: Time,
+    open: BTreeMap<Key, Open>,
+    /// Every call that was decided about, with the attempts that were begun.
+    calls: BTreeMap<Key, Vec<Attempt>>,
+    /// What all of them come to.
+    run: Sum,
+    /// And those of each agent.
+    agents: BTreeMap<AgentId, Sum>,
+    numbers: BTreeMap<AgentId, u64>,
+    deadline: Option<Time>,
+    /// Whether an answer was changed, so that calls may be asked anew.
+    is_amended: bool,
+    uses_tools: bool,
+    allowed: Allowed,
+    has_ended: bool,
+}
+
+/// What calls may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Allowed {
+    Nothing,
+    GoOn,
+    #[default]
+    Start,
+}
+
+#[derive(Clone, Debug)]
+struct Open {
+    agent: AgentId,
+    attempt: u32,
+    reserved: Option<Reservation>,
+}
+
+#[derive(Clone, Debug)]
+struct Attempt {
+    agent: AgentId,
+    used: Amount,
+}
+
+/// What calls come to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    /// Those that the kernel started, without what it began again after a crash.
+    calls: u64,
+    open: u64,
+    used: Amount,
+    /// What was used beyond what was set aside or known.
+    excess: Amount,
+}
+
+/// Tokens and money.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Amount([u128; 2]);
+
+impl Amount {
+    fn of(usage: Usage) -> Amount {
+        Amount([usage.tokens.total().into(), usage.cost.unwrap_or_default().0.into()])
+    }
+
+    fn aside(reserved: Reservation) -> Amount {
+        Amount([reserved.tokens.total().into(), reserved.cost.unwrap_or_default().0.into()])
+    }
+
+    fn beyond(self, other: Amount) -> Amount {
+        Amount([0, 1].map(|at| self.0[at].saturating_sub(other.0[at])))
+    }
+
+    fn and(self, other: Amount) -> Amount {
+        Amount([0, 1].map(|at| self.0[at] + other.0[at]))
+    }
+}
+
+impl Audit {
+    /// Judges what was recorded next.
+    pub fn go_on(mut self, spec: &Spec, records: &[Record]) -> Result<Audit, Broken> {
+        for record in records {
+            let touched = self.take(record)?;
+            self.check_limits(spec, touched.as_ref())?;
+        }
+        Ok(self)
+    }
+
+    /// Whether the run is over.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Takes in a record; gives the agent whose books it changed.
+    fn take(&mut self, record: &Record) -> Result<Option<AgentId>, Broken> {
+        let Record { seq, at, event } = record;
+        holds(*seq == self.seq + 1, || format!("record {seq} follows record {}", self.seq))?;
+        holds(*at >= self.at, || format!("record {seq} goes back in time"))?;
+        (self.seq, self.at) = (*seq, *at);
+        if event.is_decision() {
+            holds(!self.has_ended, || format!("record {seq} decides after the end"))?;
+        } else if !matches!(event, Event::Resumed { .. } | Event::CancelRequested) {
+            let goes_on = self.allowed > Allowed::Nothing || self.has_ended;
+            holds(goes_on, || format!("record {seq}: a stopped run does not end at once"))?;
+        }
+        Ok(match event {
+            Event::Started { spec, .. } => {
+                self.deadline = spec.limits.time.map(|time| Time::default() + time);
+                None
+            }
+            Event::Resumed { .. } => self.resume(),
+            Event::Answered { key, attempt, usage, .. } => self.answer(key, *attempt, *usage),
+            Event::Amended { key, .. } => {
+                self.close(key);
+                (self.is_amended, self.has_ended) = (true, false);
+                None
+            }
+            Event::CancelRequested => self.halt(),
+            Event::Ticked if self.deadline.is_some_and(|it| it <= *at) => self.halt(),
+            Event::Inherited { .. }
+            | Event::Prompted { .. }
+            | Event::Ticked
+            | Event::Woken { .. } => None,
+            Event::Asked { key, call, nth, reserved, .. } => {
+                Some(self.ask(key, call, *nth, *reserved)?)
+            }
+            Event::Refused { key, call, fault } => self.refuse(key, call, fault)?,
+            Event::Withdrawn { key, usage, .. } => Some(self.withdraw(key, *usage)?),
+            Event::Ended { .. } => {
+                holds(self.open.is_empty(), || "it ends with open calls".to_owned())?;
+                self.has_ended = true;
+                None
+            }
+        })
+    }
+
+    fn halt(&mut self) -> Option<AgentId> {
+        if !self.has_ended {
+            self.allowed = Allowed::Nothing;
+        }
+        None
+    }
+
+    /// Begins another attempt of all that is open.
+    fn resume(&mut self) -> Option<AgentId> {
+        for (key, open) in &mut self.open {
+            open.attempt += 1;
+            let attempt = Attempt { agent: open.agent.clone(), used: Amount::default() };
+            self.calls.entry(key.clone()).or_default().push(attempt);
+        }
+        None
+    }
+
+    fn ask(
+        &mut self,
+        key: &Key,
+        call: &Call,
+        nth: u64,
+        reserved: Option<Reservation>,
+    ) -> Result<AgentId, Broken> {
+        let agent = call.agent().clone();
+        holds(self.allowed == Allowed::Start, || format!("{key} is started after the stop"))?;
+        holds(!self.open.contains_key(key), || format!("{key} is under way already"))?;
+        self.decide(key)?;
+        let number = self.numbers.entry(agent.clone()).or_default();
+        holds(nth == *number + 1, || format!("{key} has number {nth}, not {}", *number + 1))?;
+        match call {
+            Call::Agent { .. } => *number = nth,
+            Call::Tool { .. } => self.uses_tools = true,
+        }
+        let attempts = self.calls.entry(key.clone()).or_default();
+        attempts.push(Attempt { agent: agent.clone(), used: Amount::default() });
+        let attempt = attempts.len() as u32;
+        self.open.insert(key.clone(), Open { agent: agent.clone(), attempt, reserved });
+        self.book(&agent, |sum| {
+            sum.calls += 1;
+            sum.open += 1;
+        });
+        Ok(agent)
+    }
+
+    fn refuse(&mut self, key: &Key, call: &Call, fault: &Fault) -> Result<Option<AgentId>, Broken> {
+        self.decide(key)?;
+        self.uses_tools |= matches!(call, Call::Tool { .. });
+        if matches!(fault, Fault::Cancelled | Fault::Deadline) {
+            self.allowed = Allowed::Nothing;
+        } else if fault.stops_run() {
+            self.allowed = self.allowed.min(Allowed::GoOn);
+        }
+        Ok(None)
+    }
+
+    fn decide(&mut self, key: &Key) -> Result<(), Broken> {
+        let is_new = !self.calls.contains_key(key);
+        holds(is_new || self.is_amended, || format!("{key} is decided twice"))?;
+        self.calls.entry(key.clone()).or_default();
+        Ok(())
+    }
+
+    fn close(&mut self, key: &Key) -> Option<Open> {
+        let open = self.open.remove(key)?;
+        self.book(&open.agent, |sum| sum.open -= 1);
+        Some(open)
+    }
+
+    fn answer(&mut self, key: &Key, attempt: u32, usage: Usage) -> Option<AgentId> {
+        let begun = self.calls.get(key)?.get((attempt as usize).checked_sub(1)?)?.clone();
+        let is_current = self.open.get(key).is_some_and(|open| open.attempt == attempt);
+        let open = if is_current { self.close(key) } else { None };
+        let aside = open.and_then(|open| open.reserved).map_or(begun.used, Amount::aside);
+        let excess = Amount::of(usage).beyond(aside);
+        self.book(&begun.agent, |sum| sum.excess = sum.excess.and(excess));
+        self.bill(key, attempt, usage);
+        Some(begun.agent)
+    }
+
+    fn withdraw(&mut self, key: &Key, usage: Usage) -> Result<AgentId, Broken> {
+        let open = self.close(key).ok_or_else(|| Broken(format!("{key} is withdrawn unasked")))?;
+        if let Some(reserved) = open.reserved {
+            let excess = Amount::of(usage).beyond(Amount::aside(reserved));
+            let why = || format!("{key} is taken to have used more than its worst case");
+            holds(excess == Amount::default(), why)?;
+        }
+        self.bill(key, open.attempt, usage);
+        Ok(open.agent)
+    }
+
+    /// Puts what an attempt used in place of what had been booked for it.
+    fn bill(&mut self, key: &Key, attempt: u32, usage: Usage) {
+        let attempts = self.calls.get_mut(key);
+        let Some(begun) = attempts.and_then(|it| it.get_mut(attempt as usize - 1)) else { return };
+        let earlier = std::mem::replace(&mut begun.used, Amount::of(usage));
+        let agent = begun.agent.clone();
+        self.book(&agent, |sum| sum.used = sum.used.beyond(earlier).and(Amount::of(usage)));
+    }
+
+    fn book(&mut self, agent: &AgentId, book: impl Fn(&mut Sum)) {
+        book(&mut self.run);
+        book(self.agents.entry(agent.clone()).or_default());
+    }
+
+    fn check_limits(&self, spec: &Spec, touched: Option<&AgentId>) -> Result<(), Broken> {
+        let Some(agent) = touched else { return Ok(()) };
+        let Sum { open, .. } = self.run;
+        holds(open <= CONCURRENCY, || format!("{open} calls are under way at once"))?;
+        self.run.check("the run", &spec.limits)?;
+        let own = self.agents.get(agent).copied().unwrap_or_default();
+        own.check(agent.as_str(), &spec.team.agent(agent).limits)
+    }
+
+    /// The calls of a turn with tools have no bound that the checks know.
+    fn check_bounds(&self, spec: &Spec) -> Result<(), Broken> {
+        let (calls, most) = (self.run.calls, Bounds::of(&spec.collaboration, &spec.team).calls.max);
+        let is_kept = calls <= most || self.uses_tools || self.is_amended;
+        holds(is_kept, || format!("it made {calls} calls where {most} is the most"))
+    }
+}
+
+impl Sum {
+    fn check(&self, of: &str, limits: &Limits) -> Result<(), Broken> {
+        let Sum { calls, open, used, excess } = *self;
+        if let Some(most) = limits.calls {
+            holds(calls <= most, || format!("{of}: {calls} calls, {most} allowed"))?;
+        }
+        if let Some(most) = limits.concurrency {
+            holds(open <= most, || format!("{of}: {open} calls at once, {most} allowed"))?;
+        }
+        let most = [("tokens", limits.tokens), ("cost", limits.cost.map(|cost| cost.0))];
+        for ((used, excess), (what, most)) in used.0.into_iter().zip(excess.0).zip(most) {
+            let is_kept = most.is_none_or(|most| used <= u128::from(most) + excess);
+            holds(is_kept, || format!("{of}: {used} {what} used, {most:?} and {excess} allowed"))?;
+        }
+        Ok(())
+    }
+}
