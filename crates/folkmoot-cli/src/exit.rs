@@ -34,6 +34,8 @@ impl Exit {
     pub(crate) const USAGE: Exit = Exit(2);
     /// A record is not as it was written, or does not decide as recorded.
     pub(crate) const BROKEN: Exit = Exit(8);
+    /// It was broken off; what was done by then is told.
+    pub(crate) const INTERRUPTED: Exit = Exit(130);
 }
 
 impl Exit {

@@ -167,16 +167,16 @@ impl Sim {
 
     /// The engine dies with all its connections; another one folds the first `kept` records and goes on.
     fn crash(&mut self, kept: usize, world: &mut dyn World) {
-        if kept == 0 {
-            return; // Before its first record is durable there is no run to go on with.
-        }
         self.crashes += 1;
+        // Of a run whose first record is not durable nobody knows: it is started again.
+        let started = self.log.first().filter(|_| kept == 0).map(|record| record.event.clone());
         self.log.truncate(kept);
         self.run = Run::fold(&self.log);
         self.agenda.clear();
         let resumed = Event::Resumed { wall: self.run.wall_at(self.now) };
         let bills = self.run.cut_off(&self.spec);
-        self.feed_all([resumed].into_iter().chain(bills).collect(), world);
+        let first = started.unwrap_or(resumed);
+        self.feed_all([first].into_iter().chain(bills).collect(), world);
     }
 
     /// Lets everything happen until the run ends, or nothing is left that could.

@@ -85,17 +85,20 @@ fn interrupted_by_signals(progress: Arc<Progress>) -> Result<CancellationToken> 
     Ok(interrupt)
 }
 
+/// Ctrl-C, and a wish of the system to end the process.
 #[cfg(unix)]
-struct Signals(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
+pub(super) struct Signals(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
 
 #[cfg(unix)]
 impl Signals {
-    fn listen() -> std::io::Result<Signals> {
+    /// Listens from now on.
+    pub(super) fn listen() -> std::io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Signals(signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
     }
 
-    async fn next(&mut self) {
+    /// Waits for the next one.
+    pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.0.recv() => {}
             _ = self.1.recv() => {}
@@ -103,16 +106,19 @@ impl Signals {
     }
 }
 
+/// Ctrl-C.
 #[cfg(windows)]
-struct Signals(tokio::signal::windows::CtrlC);
+pub(super) struct Signals(tokio::signal::windows::CtrlC);
 
 #[cfg(windows)]
 impl Signals {
-    fn listen() -> std::io::Result<Signals> {
+    /// Listens from now on.
+    pub(super) fn listen() -> std::io::Result<Signals> {
         tokio::signal::windows::ctrl_c().map(Signals)
     }
 
-    async fn next(&mut self) {
+    /// Waits for the next one.
+    pub(super) async fn next(&mut self) {
         self.0.recv().await;
     }
 }

@@ -14,6 +14,7 @@ mod fork;
 mod init;
 mod models;
 mod plan;
+mod rehearsals;
 mod replay;
 mod report;
 mod resume;

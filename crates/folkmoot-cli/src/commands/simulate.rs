@@ -4,45 +4,124 @@ use anyhow::Result;
 use clap::Args;
 use folkmoot_agents::Rehearsal;
 use folkmoot_core::{
-    sim::Sim,
+    sim::{Sim, audit, hazard::Hazards, weather::Weather},
     spec::{Spec, Warning},
     team::Target,
     view,
 };
 
-use super::{drive::tell, team::TeamArgs};
+use super::{drive::tell, rehearsals, team::TeamArgs};
 use crate::{
     app::{self, App, Output},
-    exit::Exit,
+    exit::{Exit, Refusal},
     terminal::stream,
 };
 
 /// Rehearses a team against its scripts, in virtual time. No model is called.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  folkmoot simulate team.yaml \"Review this design\"
+  folkmoot simulate team.yaml \"评审这个方案\" --runs 10000 --faults
+  folkmoot simulate team.yaml \"评审这个方案\" --seed 4711 --faults")]
+#[command(after_long_help = "\
+Faults, of which --faults takes a list:
+  latency      requests take up to 4 s, one in 20 up to 2 min
+  errors       requests fail, with every kind of failure
+  rate-limits  the provider asks to wait, up to 90 s
+  malformed    replies are broken, contradictory, hostile, or not what was asked for
+  blank        replies say nothing
+  cut-off      replies break off after some of their text
+  silence      no answer comes, until a clock strikes; after 10 min where there is none
+  duplicates   answers come twice
+  late         answers come when nobody waits for them any longer
+  crashes      the engine dies between any two steps; another one goes on from the record
+
+Each befalls one request, or step, in about 20. What fails is tried again inside the call as the
+`retries` of its agent allow; what a script says, an error too, is its last word.
+
+With --runs, every run is judged: it must have ended with nothing open, within its limits, its record
+without gaps and its replay the same. A run that breaks such a rule shows a fault of Folkmoot's own and
+is told apart from one that merely failed. The exit code is 0 if all runs kept the rules, whether or
+not they were done, 1 if one did not, and 130 after Ctrl-C, with what was done by then. No run is kept,
+unless --keep is given; each can be had again, with the same --faults, by its seed.
+
+Examples:
+  folkmoot simulate team.yaml \"Review this design\"
+  folkmoot simulate team.yaml \"评审这个方案\" --runs 10000 --faults
+  folkmoot simulate team.yaml \"评审这个方案\" --runs 10000 --faults errors,crashes --json
+  folkmoot simulate team.yaml \"评审这个方案\" --seed 4711 --faults")]
 pub(crate) struct Simulate {
-    /// Shuffles what happens at the same instant; the same seed gives the same run
+    /// What happens at the same instant is shuffled, and faults are chosen, by this; the same seed
+    /// gives the same run
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
+    /// Plays so many runs, with this seed and those after it, and tells what came of them together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    runs: Option<u64>,
+    /// Lets things go wrong: all that can, or those of this list (see --help)
+    #[arg(long, value_name = "KINDS", num_args = 0..=1, default_missing_value = "all")]
+    faults: Option<String>,
+    /// With --runs: keeps the failed runs that are listed
+    #[arg(long, requires = "runs")]
+    keep: bool,
     #[command(flatten)]
     team: TeamArgs,
 }
 
 impl Simulate {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
+        let hazards = self.faults.as_deref().map_or(Ok(Hazards::default()), hazards)?;
         let spec = match self.team.check(app)?.rehearsed_spec(app) {
             Ok(spec) => Arc::new(with_stand_ins(spec)),
             Err(exit) => return Ok(exit),
         };
-        let sim = Sim::start(spec, self.seed, app::now(), &mut Rehearsal).finish(&mut Rehearsal);
-        let id = app.engine()?.keep(&sim.spec, &sim.log).await?;
-        let outcome = view::outcome(id.as_str(), &sim.spec, &sim.run, false);
-        tell(&outcome, &sim.spec.limits, app);
-        if app.output() == Output::StreamJson {
-            sim.log.iter().for_each(|record| app.print(&stream::record(id.as_str(), record)));
-            app.print(&stream::result(&outcome));
+        let setting = Setting { spec, hazards, wall: app::now() };
+        match self.runs {
+            Some(runs) => rehearsals::play(&setting, self.seed, runs, self.keep, app).await,
+            None => one(&setting, self.seed, app).await,
         }
-        Ok(outcome.status.into())
     }
+}
+
+fn hazards(list: &str) -> Result<Hazards, Refusal> {
+    Hazards::parse(list).map_err(|unknown| {
+        let last = "put --faults behind the task, or write --faults=all".to_owned();
+        let help = unknown.suggestion.clone().unwrap_or(last);
+        Refusal::new("unknown_fault", unknown.to_string()).help(help)
+    })
+}
+
+/// All that simulated runs of one team have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    pub(super) spec: Arc<Spec>,
+    pub(super) hazards: Hazards,
+    wall: u64,
+}
+
+impl Setting {
+    /// The run of a seed.
+    pub(super) fn live(&self, seed: u64) -> Sim {
+        Weather::new(Rehearsal, seed, self.hazards.clone()).live(self.spec.clone(), self.wall)
+    }
+}
+
+async fn one(setting: &Setting, seed: u64, app: &App) -> Result<Exit> {
+    let sim = setting.live(seed);
+    let id = app.engine()?.keep(&sim.spec, &sim.log).await?;
+    let mut outcome = view::outcome(id.as_str(), &sim.spec, &sim.run, false);
+    let mut exit = Exit::from(outcome.status);
+    if let Err(broken) = audit::audit(&sim) {
+        let message = format!("this is a fault of Folkmoot's own: {broken}").into();
+        outcome.warnings.push(Warning { code: "broken_rule".into(), message });
+        exit = exit.or_failed();
+    }
+    tell(&outcome, &sim.spec.limits, app);
+    if app.output() == Output::StreamJson {
+        sim.log.iter().for_each(|record| app.print(&stream::record(id.as_str(), record)));
+        app.print(&stream::result(&outcome));
+    }
+    Ok(exit)
 }
 
 /// Warns of the agents for which the offline demo stands in.

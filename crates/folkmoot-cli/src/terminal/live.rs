@@ -126,7 +126,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The cursor rests at the beginning of the line below the live ones, so that a `^C` that the
 /// terminal echoes is painted over like everything else.
 #[derive(Debug)]
-struct Painter<W> {
+pub(super) struct Painter<W> {
     to: W,
     /// How many lines the next frame replaces.
     live: usize,
@@ -135,12 +135,13 @@ struct Painter<W> {
 }
 
 impl<W: Write> Painter<W> {
-    fn new(to: W) -> Painter<W> {
+    /// Paints on `to`.
+    pub(super) fn new(to: W) -> Painter<W> {
         Painter { to, live: 0, is_gone: false }
     }
 
     /// Paints a frame in one write, so that no half of it is ever seen.
-    fn paint(&mut self, frame: &Frame) {
+    pub(super) fn paint(&mut self, frame: &Frame) {
         if self.is_gone || (self.live == 0 && *frame == Frame::default()) {
             return;
         }

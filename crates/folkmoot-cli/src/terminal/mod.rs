@@ -7,6 +7,7 @@
 //! - While a run is under way: [`progress`] on standard error ([`live`] or [`plain`]), [`stream`] on
 //!   standard output.
 //! - When it is over: [`result`].
+//! - While many are simulated: [`meter`]; then: [`survey`].
 //! - On request: [`show`], [`plan`], [`tables`], [`diagnostics`].
 
 mod board;
@@ -17,6 +18,7 @@ mod filter;
 mod incoming;
 pub(crate) mod json;
 pub(crate) mod live;
+pub(crate) mod meter;
 mod pace;
 pub(crate) mod plain;
 pub(crate) mod plan;
@@ -26,6 +28,7 @@ pub(crate) mod screen;
 pub(crate) mod show;
 pub(crate) mod sink;
 pub(crate) mod stream;
+pub(crate) mod survey;
 mod table;
 pub(crate) mod tables;
 mod width;

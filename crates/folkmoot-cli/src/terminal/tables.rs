@@ -92,7 +92,7 @@ fn row_of(screen: &Screen, run: &Listed, now: u64) -> [Cell; 10] {
 }
 
 /// A status as lists show it.
-fn status(status: Status) -> Cell {
+pub(super) fn status(status: Status) -> Cell {
     let tone = match status {
         Status::Done => Tone::Good,
         Status::Failed | Status::Cancelled => Tone::Bad,

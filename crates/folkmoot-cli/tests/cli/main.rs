@@ -25,6 +25,7 @@ mod records;
 mod resuming;
 mod retry;
 mod running;
+mod simulate;
 mod snapshot;
 mod targets;
 mod usage;

@@ -1,6 +1,6 @@
 //! What can go wrong in a simulated world, by name.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use thiserror::Error;
 
@@ -111,6 +111,16 @@ impl Hazards {
     /// Each of them.
     pub fn iter(&self) -> impl Iterator<Item = Hazard> {
         self.0.iter().copied()
+    }
+}
+
+/// The list that [`Hazards::parse`] reads.
+impl fmt::Display for Hazards {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Hazards::all() {
+            return f.write_str("all");
+        }
+        f.write_str(&self.iter().map(Hazard::as_str).collect::<Vec<_>>().join(","))
     }
 }
 

@@ -17,7 +17,7 @@ pub struct Survey {
     /// How many runs there were.
     pub runs: u64,
     /// How many ended with each status and reason.
-    pub endings: BTreeMap<(&'static str, String), u64>,
+    pub endings: BTreeMap<(Status, String), u64>,
     /// The calls started in a run.
     pub calls: Spread,
     /// The tokens of a run, estimates among them.
@@ -72,7 +72,7 @@ impl Survey {
     }
 
     fn end(&mut self, status: Status, reason: &str) {
-        *self.endings.entry((status.as_str(), reason.to_owned())).or_default() += 1;
+        *self.endings.entry((status, reason.to_owned())).or_default() += 1;
     }
 
     fn count(&mut self, Sim { spec, run, .. }: &Sim) {
@@ -117,7 +117,7 @@ impl Survey {
     }
 
     /// How many ended with each status.
-    pub fn statuses(&self) -> BTreeMap<&'static str, u64> {
+    pub fn statuses(&self) -> BTreeMap<Status, u64> {
         let mut statuses = BTreeMap::new();
         for ((status, _), count) in &self.endings {
             *statuses.entry(*status).or_default() += count;
@@ -138,12 +138,12 @@ fn trim(listed: &mut BTreeMap<u64, Failure>) {
     }
 }
 
-/// The reason, and the first of the errors that led to it.
+/// The reason, and the last of the errors that led to it.
 fn why(Sim { spec, run, .. }: &Sim) -> String {
     let outcome = view::outcome("", spec, run, false);
     let reason = outcome.reason.unwrap_or_else(|| outcome.status.as_str().to_owned());
-    match outcome.errors.first() {
-        Some(first) => format!("{reason}; {} ({}): {}", first.agent, first.key, first.error),
+    match outcome.errors.last() {
+        Some(last) => format!("{reason}; {} ({}): {}", last.agent, last.key, last.error),
         None => reason,
     }
 }

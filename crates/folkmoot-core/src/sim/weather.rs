@@ -221,9 +221,11 @@ impl<W: World> World for Weather<W> {
             return None;
         }
         let mut random = Random::new(Random::new(!self.seed).next() ^ sim.run.seq());
-        let comes = |hazard| self.hazards.has(hazard) && random.one_in(CALM);
-        let [duplicate, late, crash] =
-            [Hazard::Duplicates, Hazard::Late, Hazard::Crashes].map(comes);
+        let mut comes = |hazard, calm| self.hazards.has(hazard) && random.one_in(calm);
+        let duplicate = comes(Hazard::Duplicates, CALM);
+        // Most of the time there is nothing that could be too late.
+        let late = comes(Hazard::Late, CALM / 4);
+        let crash = comes(Hazard::Crashes, CALM);
         let disturbance = if sim.run.ending().is_some() {
             // Nobody listens any longer; but the end itself may not have been durable.
             crash.then_some(Disturbance::CrashBefore)
@@ -274,3 +276,6 @@ impl<W: World> Weather<W> {
         Some(Disturbance::Comes(Event::Answered { key, attempt, settled, usage }))
     }
 }
+
+#[cfg(test)]
+mod tests;
