@@ -174,7 +174,8 @@ impl App {
 
 /// Whether `given` is a path by its form; no id of a run is.
 fn is_file_name(given: &str) -> bool {
-    given.contains(std::path::is_separator) || given.ends_with(".jsonl")
+    given.contains(std::path::is_separator)
+        || Path::new(given).extension().is_some_and(|it| it.eq_ignore_ascii_case("jsonl"))
 }
 
 /// Where a record is kept, and which it is.

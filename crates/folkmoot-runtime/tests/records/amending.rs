@@ -79,7 +79,7 @@ async fn an_interrupted_run_is_amended_where_it_lies_and_goes_on_from_there() {
     assert_eq!(loaded.run.known().text(&Key::parse("step-1/a")).map(|it| &**it), Some("no, this"));
     assert_eq!(replies.asked().len(), 2, "nobody is asked before somebody drives it");
 
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     let driven = finish(engine.resume(&id).await.expect("nobody drives it")).await;
     assert_eq!(answer(&driven).as_deref(), Some("B"));
     assert_eq!(replies.asked(), ["step-1/a", "step-2/b", "step-2/b"]);

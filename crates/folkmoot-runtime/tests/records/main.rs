@@ -94,7 +94,7 @@ fn engine(store: &Arc<MemoryStore>, replies: &Arc<Replies>) -> Engine {
 
 async fn finish(driver: Driver) -> Driven {
     let driven = driver.drive(Arc::new(Unobserved), CancellationToken::new());
-    let driven = tokio::time::timeout(Duration::from_secs(3_600), driven).await;
+    let driven = tokio::time::timeout(Duration::from_hours(1), driven).await;
     driven.expect("it does not wait for ever").expect("the store works")
 }
 
