@@ -240,11 +240,7 @@ impl Driver {
     }
 
     /// Carries out what someone else wants, if it is still time.
-    async fn grant(
-        &mut self,
-        post: &Post,
-        observer: &Arc<dyn Observer>,
-    ) -> Result<(), StoreError> {
+    async fn grant(&mut self, post: &Post, observer: &Arc<dyn Observer>) -> Result<(), StoreError> {
         let wish = Wish::read(&post.body);
         let events = wish.map_or_else(Vec::new, |wish| wish.events(&self.spec, &self.run));
         let granted = Granted { taken: !events.is_empty() };

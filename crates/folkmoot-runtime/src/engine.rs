@@ -337,7 +337,8 @@ impl Engine {
             None => None,
         };
         let retry = Some(Retry { from, ..retry });
-        let (spec, events) = forked(origin, Change { retry, ..Change::default() }, (self.world.wall)())?;
+        let (spec, events) =
+            forked(origin, Change { retry, ..Change::default() }, (self.world.wall)())?;
         let first = Run::default().step(spec.program(), &spec, events.clone(), Time::default());
         let decides_on = |it: &Record| it.event.is_decision() && it.event.key().is_some();
         if !first.records.iter().any(decides_on) {

@@ -78,18 +78,18 @@ const WORKLOADS: &[Workload] = &[
         name: "pipeline",
         ours: ours::pipeline,
         reference: Some((CLIENT, bare::pipeline)),
-        rows: &[row(
-            "pipeline of 4 at 50 ms: wall ÷ 200 ms",
-            "of_ideal",
-            Some(Goal::Most(1.04)),
-        )],
+        rows: &[row("pipeline of 4 at 50 ms: wall ÷ 200 ms", "of_ideal", Some(Goal::Most(1.04)))],
     },
     Workload {
         name: "fan-out",
         ours: ours::fan_out,
         reference: Some((CLIENT, bare::fan_out)),
         rows: &[
-            row("fan-out 1,000 at 50 ms, new connections: wall ms", "new_ms", Some(Goal::Most(300.0))),
+            row(
+                "fan-out 1,000 at 50 ms, new connections: wall ms",
+                "new_ms",
+                Some(Goal::Most(300.0)),
+            ),
             row("the same on warm connections: wall ms", "warm_ms", Some(Goal::Most(130.0))),
         ],
     },
@@ -99,11 +99,7 @@ const WORKLOADS: &[Workload] = &[
         reference: Some((SQLITE, bare::commits_of_chain)),
         rows: &[
             row("chain of 100 turns, null: CPU ms", "cpu_ms", Some(Goal::Most(10.0))),
-            row(
-                "durable steps a second within one run",
-                "steps_per_s",
-                Some(Goal::Least(250.0)),
-            ),
+            row("durable steps a second within one run", "steps_per_s", Some(Goal::Least(250.0))),
         ],
     },
     Workload {

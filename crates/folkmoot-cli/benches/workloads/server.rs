@@ -100,13 +100,14 @@ fn length(unread: &[u8]) -> Option<usize> {
 /// A stream of chat completions in one piece.
 fn reply() -> Vec<u8> {
     let words: Vec<&str> = REPLY.split_inclusive(' ').collect();
-    let pieces = words.chunks(8).map(|words| {
-        json!({ "choices": [{ "index": 0, "delta": { "content": words.concat() } }] })
-    });
+    let pieces = words.chunks(8).map(
+        |words| json!({ "choices": [{ "index": 0, "delta": { "content": words.concat() } }] }),
+    );
     let stop = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] });
     let usage = json!({ "choices": [], "usage": { "prompt_tokens": 50, "completion_tokens": 40 } });
     let events = pieces.chain([stop, usage]).map(|data| format!("data: {data}\n\n"));
     let body = events.collect::<String>() + "data: [DONE]\n\n";
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len()).into_bytes()
 }

@@ -35,9 +35,7 @@ fn target(who: Who) -> Target {
     let replies = match who {
         Who::Model => return Target::Model(Model::new(MODEL, MODEL)),
         Who::Null => vec![ScriptedReply::text(REPLY)],
-        Who::Changing => {
-            (0..100).map(|n| ScriptedReply::text(format!("{REPLY} ({n})"))).collect()
-        }
+        Who::Changing => (0..100).map(|n| ScriptedReply::text(format!("{REPLY} ({n})"))).collect(),
     };
     Target::Script(Script { replies, ..Script::default() })
 }

@@ -27,11 +27,7 @@ fn many(bench: &Bench, arguments: &[&str]) -> Value {
 #[test]
 fn many_runs_without_faults_are_told_together_and_none_is_kept() {
     let bench = Bench::with_team(PANEL);
-    check(
-        &bench,
-        bench.call(["simulate", "team.yaml", TASK, "--runs", "1000"]),
-        expect![[r#""#]],
-    );
+    check(&bench, bench.call(["simulate", "team.yaml", TASK, "--runs", "1000"]), expect![[r#""#]]);
     assert_eq!(bench.runs(), [json!(null); 0]);
     let told = many(&bench, &["--runs", "1000"]);
     assert_eq!(
@@ -99,7 +95,16 @@ fn the_seed_of_a_failure_gives_that_run_again() {
     }
     let events = |seed: &str| {
         let mut lines = bench
-            .call(["simulate", "team.yaml", TASK, "--faults", "--seed", seed, "--output", "stream-json"])
+            .call([
+                "simulate",
+                "team.yaml",
+                TASK,
+                "--faults",
+                "--seed",
+                seed,
+                "--output",
+                "stream-json",
+            ])
             .json_lines();
         for line in &mut lines {
             (line["run_id"].take(), line["wall"].take());
@@ -153,11 +158,7 @@ fn an_unknown_fault_is_refused_with_the_one_that_was_meant() {
         bench.call(["simulate", "team.yaml", TASK, "--faults", "errors,crash"]),
         expect![[r#""#]],
     );
-    check(
-        &bench,
-        bench.call(["simulate", "--faults", "team.yaml", TASK]),
-        expect![[r#""#]],
-    );
+    check(&bench, bench.call(["simulate", "--faults", "team.yaml", TASK]), expect![[r#""#]]);
     let refused = bench.call(["simulate", "team.yaml", TASK, "--faults=x", "--json"]).must_be(2);
     assert_eq!(refused.json()["error"]["code"], "unknown_fault");
     let last = u64::MAX.to_string();
@@ -173,8 +174,19 @@ fn an_unknown_fault_is_refused_with_the_one_that_was_meant() {
 fn the_help_explains_every_fault_and_what_is_kept() {
     let help = Bench::new().call(["simulate", "--help"]).must_be(0).stdout;
     for word in [
-        "latency", "errors", "rate-limits", "malformed", "blank", "cut-off", "silence", "duplicates",
-        "late", "crashes", "No run is kept", "exit code", "--keep",
+        "latency",
+        "errors",
+        "rate-limits",
+        "malformed",
+        "blank",
+        "cut-off",
+        "silence",
+        "duplicates",
+        "late",
+        "crashes",
+        "No run is kept",
+        "exit code",
+        "--keep",
     ] {
         assert!(help.contains(word), "{word}");
     }

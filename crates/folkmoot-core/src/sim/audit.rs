@@ -6,8 +6,8 @@ use thiserror::Error;
 
 use super::Sim;
 use crate::{
+    bounds::Bounds,
     call::{Call, Fault, Usage},
-    check::Bounds,
     event::{Event, Record, Reservation},
     key::Key,
     limits::{CONCURRENCY, Limits},
@@ -54,7 +54,6 @@ pub struct Audit {
     deadline: Option<Time>,
     /// Whether an answer was changed, so that calls may be asked anew.
     is_amended: bool,
-    uses_tools: bool,
     allowed: Allowed,
     has_ended: bool,
 }
@@ -162,7 +161,7 @@ impl Audit {
             Event::Asked { key, call, nth, reserved, .. } => {
                 Some(self.ask(key, call, *nth, *reserved)?)
             }
-            Event::Refused { key, call, fault } => self.refuse(key, call, fault)?,
+            Event::Refused { key, fault, .. } => self.refuse(key, fault)?,
             Event::Withdrawn { key, usage, .. } => Some(self.withdraw(key, *usage)?),
             Event::Ended { .. } => {
                 holds(self.open.is_empty(), || "it ends with open calls".to_owned())?;
@@ -202,9 +201,8 @@ impl Audit {
         self.decide(key)?;
         let number = self.numbers.entry(agent.clone()).or_default();
         holds(nth == *number + 1, || format!("{key} has number {nth}, not {}", *number + 1))?;
-        match call {
-            Call::Agent { .. } => *number = nth,
-            Call::Tool { .. } => self.uses_tools = true,
+        if let Call::Agent { .. } = call {
+            *number = nth;
         }
         let attempts = self.calls.entry(key.clone()).or_default();
         attempts.push(Attempt { agent: agent.clone(), used: Amount::default() });
@@ -217,9 +215,8 @@ impl Audit {
         Ok(agent)
     }
 
-    fn refuse(&mut self, key: &Key, call: &Call, fault: &Fault) -> Result<Option<AgentId>, Broken> {
+    fn refuse(&mut self, key: &Key, fault: &Fault) -> Result<Option<AgentId>, Broken> {
         self.decide(key)?;
-        self.uses_tools |= matches!(call, Call::Tool { .. });
         if matches!(fault, Fault::Cancelled | Fault::Deadline) {
             self.allowed = Allowed::Nothing;
         } else if fault.stops_run() {
@@ -286,10 +283,11 @@ impl Audit {
         own.check(agent.as_str(), &spec.team.agent(agent).limits)
     }
 
-    /// The calls of a turn with tools have no bound that the checks know.
+    /// What was amended may be asked once more, which no bound counts.
     fn check_bounds(&self, spec: &Spec) -> Result<(), Broken> {
-        let (calls, most) = (self.run.calls, Bounds::of(&spec.collaboration, &spec.team).calls.max);
-        let is_kept = calls <= most || self.uses_tools || self.is_amended;
+        let bounds = Bounds::of(&spec.collaboration, &spec.team, &spec.limits, Some(&spec.task));
+        let (calls, most) = (self.run.calls, bounds.total.started.max.unwrap_or(u64::MAX));
+        let is_kept = calls <= most || self.is_amended;
         holds(is_kept, || format!("it made {calls} calls where {most} is the most"))
     }
 }

@@ -156,8 +156,8 @@ fn a_retry_takes_over_what_was_answered_and_asks_each_call_that_was_not() {
         let Sim { log, run: first, spec, .. } = trial.live();
         let mut random = Random::new(trial.world.seed);
         let keys: Vec<Key> = first.known().iter().map(|(key, _)| key.clone()).collect();
-        let from = (!keys.is_empty() && one_in(&mut random, 2)).then(|| pick(&mut random, &keys));
-        let prompt = one_in(&mut random, 2).then(|| "please".into());
+        let from = (!keys.is_empty() && random.one_in(2)).then(|| random.pick(&keys));
+        let prompt = random.one_in(2).then(|| "please".into());
         let retry = Some(Retry { from: from.clone(), prompt });
         let change = Change { at: first.seq(), spec: spec.clone(), answers: Vec::new(), retry };
         let events = fork("origin", &log, &change, 0);
@@ -187,14 +187,14 @@ fn an_answer_amended_while_nobody_drives_the_run_is_decided_on_when_it_goes_on()
         let (mut cut, mut steps) = (None, 0);
         trial.live_and(|sim| {
             steps += 1;
-            if sim.run.ending().is_none() && one_in(&mut random, steps) {
+            if sim.run.ending().is_none() && random.one_in(steps) {
                 cut = Some((sim.run.clone(), sim.log.clone()));
             }
         });
         let Some((mut run, mut log)) = cut else { return };
         let calls: Vec<Key> = run.known().iter().map(|(key, _)| key.clone()).collect();
         for _ in 0..random.below(3).min(calls.len() as u64) {
-            let events = run.amendment(&trial.spec, &pick(&mut random, &calls), "mine".into());
+            let events = run.amendment(&trial.spec, &random.pick(&calls), "mine".into());
             log.extend(run.note(events));
         }
         let resumed = trial.resume(run, &log);

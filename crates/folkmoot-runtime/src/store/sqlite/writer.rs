@@ -274,7 +274,7 @@ mod tests {
         let connection = open::open(&path).expect("the store opens");
         connection.pragma_update(None, pragma, value).expect("it is a known pragma");
         let files = Files::of(&path).into();
-        let pen = Pen { connection, path, files, hub, seen: None };
+        let pen = Pen { connection, path, files, hub: Arc::default(), seen: None };
 
         let (jobs, answers): (_, Vec<_>) =
             writes.iter().map(|(name, bytes)| append(name, *bytes)).unzip();
@@ -312,7 +312,7 @@ mod tests {
         let other = Connection::open(&path).expect("it is a database");
         other.execute_batch("BEGIN IMMEDIATE").expect("nobody writes");
         let files = Files::of(&path).into();
-        let pen = Pen { connection, path, files, hub: Arc::default() };
+        let pen = Pen { connection, path, files, hub: Arc::default(), seen: None };
 
         let (jobs, answers): (_, Vec<_>) =
             [append("run/1", 10), append("run/2", 10)].into_iter().unzip();
