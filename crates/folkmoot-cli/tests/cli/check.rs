@@ -33,9 +33,15 @@ collaboration: { strategy: debate, rounds: 3 }",
         > sound: a run takes 6 to 7 calls, at most 4 in a row
     "#]],
     );
+    let mut checked = bench.call(["check", "team.yaml", "--json"]).must_be(0).json();
+    // What a plan shows too, and its tests.
+    let bounds = checked["bounds"].as_object_mut().expect("a sound team has bounds");
+    let details =
+        ["started", "input", "output", "cost_usd", "phases", "agents", "limits", "against"];
+    assert!(details.iter().all(|it| bounds.remove(*it).is_some()), "{bounds:?}");
     check_json(
         &bench,
-        bench.call(["check", "team.yaml", "--json"]).must_be(0).json(),
+        checked,
         expect![[r#"
         {
           "valid": true,
@@ -47,12 +53,22 @@ collaboration: { strategy: debate, rounds: 3 }",
               "min": 6,
               "max": 7
             },
+            "requests": {
+              "min": 6,
+              "max": 7
+            },
+            "tokens": {
+              "min": 960,
+              "max": 1120
+            },
             "turns": {
               "min": 6,
               "max": 7
             },
             "tokens_max": 1120,
-            "critical_path": 4
+            "critical_path": 4,
+            "fits": true,
+            "unknown": []
           },
           "agents": [
             {

@@ -73,50 +73,51 @@ fn the_help_of_run_has_its_own_flags_first() {
         &bench,
         bench.call(["run", "-h"]),
         expect![[r#"
-        exit 0
-        > Runs a team on a task
-        > 
-        > Usage: folkmoot run [OPTIONS] [TEAM] [PROMPT]
-        > 
-        > Arguments:
-        >   [TEAM]    The team file; left out with --demo, --agents or --config
-        >   [PROMPT]  The task; `-` reads it from standard input
-        > 
-        > Options:
-        >   -p, --prompt <TEXT>   The task
-        >       --config <FILE>   The team file
-        >       --demo            Uses the built-in offline team, or makes the agents of --agents offline ones
-        >       --agents <NAMES>  Makes a team of these agents, with the default model
-        >   -h, --help            Print help (see more with '--help')
-        >   -V, --version         Print version
-        > 
-        > Instead of what the team file says:
-        >       --strategy <NAME>    How the team works: broadcast, sequential, debate, supervisor, consensus,
-        >                            relay or auto
-        >       --rounds <N>         How many rounds
-        >       --order <NAMES>      Who speaks in which order
-        >       --judge <NAME>       Who judges
-        >       --supervisor <NAME>  Who plans and reports
-        >       --workers <NAMES>    Who works
-        >       --timeout <TIME>     The clock of one phase, step or task: seconds, `30m`, or `none`
-        >       --model <MODEL>      The model of agents that name none: provider/model, or an alias
-        >       --max-tokens <N>     The most tokens the run may use
-        >       --max-calls <N>      The most calls the run may make
-        >       --max-cost <USD>     The most US dollars the run may cost
-        >       --deadline <TIME>    The most time the run may take: seconds, `30m`, or `none`
-        > 
-        > Options of every command:
-        >       --db <FILE>        The file in which runs are kept [default: in the user's state directory]
-        >                          [env: FOLKMOOT_DB]
-        >       --output <FORMAT>  How results are printed on standard output [default: text] [possible
-        >                          values: text, json, stream-json]
-        >       --json             Short for --output json
-        > 
-        > Examples:
-        >   folkmoot run --demo "Which database should we use?"
-        >   folkmoot run team.yaml "Review this design" --strategy debate --rounds 2
-        >   folkmoot run --demo --agents 产品,研发,运营 --strategy consensus "Q3 优先做哪个功能？"
-    "#]],
+            exit 0
+            > Runs a team on a task
+            > 
+            > Usage: folkmoot run [OPTIONS] [TEAM] [PROMPT]
+            > 
+            > Arguments:
+            >   [TEAM]    The team file; left out with --demo, --agents or --config
+            >   [PROMPT]  The task; `-` reads it from standard input
+            > 
+            > Options:
+            >       --strict-budget   Refuses to start unless the worst case is proved to fit the limits
+            >   -p, --prompt <TEXT>   The task
+            >       --config <FILE>   The team file
+            >       --demo            Uses the built-in offline team, or makes the agents of --agents offline ones
+            >       --agents <NAMES>  Makes a team of these agents, with the default model
+            >   -h, --help            Print help (see more with '--help')
+            >   -V, --version         Print version
+            > 
+            > Instead of what the team file says:
+            >       --strategy <NAME>    How the team works: broadcast, sequential, debate, supervisor, consensus,
+            >                            relay or auto
+            >       --rounds <N>         How many rounds
+            >       --order <NAMES>      Who speaks in which order
+            >       --judge <NAME>       Who judges
+            >       --supervisor <NAME>  Who plans and reports
+            >       --workers <NAMES>    Who works
+            >       --timeout <TIME>     The clock of one phase, step or task: seconds, `30m`, or `none`
+            >       --model <MODEL>      The model of agents that name none: provider/model, or an alias
+            >       --max-tokens <N>     The most tokens the run may use
+            >       --max-calls <N>      The most calls the run may make
+            >       --max-cost <USD>     The most US dollars the run may cost
+            >       --deadline <TIME>    The most time the run may take: seconds, `30m`, or `none`
+            > 
+            > Options of every command:
+            >       --db <FILE>        The file in which runs are kept [default: in the user's state directory]
+            >                          [env: FOLKMOOT_DB]
+            >       --output <FORMAT>  How results are printed on standard output [default: text] [possible
+            >                          values: text, json, stream-json]
+            >       --json             Short for --output json
+            > 
+            > Examples:
+            >   folkmoot run --demo "Which database should we use?"
+            >   folkmoot run team.yaml "Review this design" --strategy debate --rounds 2
+            >   folkmoot run --demo --agents 产品,研发,运营 --strategy consensus "Q3 优先做哪个功能？"
+        "#]],
     );
 }
 
