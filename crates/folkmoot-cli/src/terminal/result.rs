@@ -199,7 +199,7 @@ mod tests {
                 error: a3 (round-1/a3): no such model
                 error: a4 (round-1/a4): no such model
                 error: 3 more
-                help: ask again from there with `folkmoot fork r1 --at round-1/a0`
+                help: ask what failed again with `folkmoot retry r1`
                 help: see what happened with `folkmoot show r1`
             "#]],
         );
@@ -213,7 +213,7 @@ mod tests {
                 without an answer; what there is:
                   first
                 error: a (round-2/a): down
-                help: ask again from there with `folkmoot fork r1 --at round-2/a`
+                help: ask what failed again with `folkmoot retry r1`
                 help: see what happened with `folkmoot show r1`
             "#]],
         );

@@ -39,7 +39,8 @@ fn from(key: &str) -> Retry {
 #[expect(clippy::needless_pass_by_value, reason = "reads better in the tests")]
 fn check(sim: &Sim, expected: Expect) {
     let lines: Vec<String> = sim.log.iter().map(line).collect();
-    expected.assert_eq(&(lines.join("\n") + "\n"));
+    let reason = sim.run.ending().map_or("", |ending| &*ending.reason);
+    expected.assert_eq(&format!("{}\n= {reason}\n", lines.join("\n")));
 }
 
 fn chain(agents: Vec<Agent>) -> Spec {
@@ -67,6 +68,7 @@ fn a_failed_call_is_asked_again_and_what_comes_before_it_is_kept() {
               5     0 asked step-3/c [task · quote step-1/a · quote step-2/b · say This is step 3 of 3: do …]
               6     0 answered step-3/c: C2
               7     0 ended answered
+            = answered
         "#]],
     );
 }
@@ -91,6 +93,7 @@ fn what_was_said_beside_a_failed_call_is_kept_and_what_follows_is_asked() {
               7     0 asked judge [task · quote round-2/a · quote round-2/b · say You are the judge. Weigh…]
               8     0 answered judge: J2
               9     0 ended judged
+            = judged
         "#]],
     );
 }
@@ -115,20 +118,22 @@ fn from_a_call_on_it_and_what_depends_on_it_is_asked_and_nothing_else() {
               7     0 asked judge [task · quote round-2/b · say Without a contribution: … · say You are the judge. Weigh…]
               8     0 answered judge: J2
               9     0 ended judged
+            = judged
         "#]],
     );
     check(
         &retried(&first, from("judge"), &mut Scripted),
         expect![[r#"
-          1     0 started
-          2     0 inherited round-1/a
-          3     0 inherited round-1/b
-          4     0 inherited round-2/a
-          5     0 inherited round-2/b
-          6     0 asked judge [task · quote round-2/b · say Without a contribution: … · say You are the judge. Weigh…]
-          7     0 answered judge: J2
-          8     0 ended judged
-    "#]],
+              1     0 started
+              2     0 inherited round-1/a
+              3     0 inherited round-1/b
+              4     0 inherited round-2/a
+              5     0 inherited round-2/b
+              6     0 asked judge [task · quote round-2/b · say Without a contribution: … · say You are the judge. Weigh…]
+              7     0 answered judge: J2
+              8     0 ended judged
+            = judged
+        "#]],
     );
 }
 
@@ -141,15 +146,16 @@ fn words_of_a_person_come_last_in_what_is_asked_again_and_nowhere_else() {
     check(
         &second,
         expect![[r#"
-          1     0 started
-          2     0 prompted step-2/b: in one word
-          3     0 inherited step-1/a
-          4     0 asked step-2/b [task · quote step-1/a · say This is step 2 of 3: do … · say in one word…]
-          5     0 answered step-2/b: B
-          6     0 asked step-3/c [task · quote step-1/a · quote step-2/b · say This is step 3 of 3: do …]
-          7     0 answered step-3/c: C2
-          8     0 ended answered
-    "#]],
+              1     0 started
+              2     0 prompted step-2/b: in one word
+              3     0 inherited step-1/a
+              4     0 asked step-2/b [task · quote step-1/a · say This is step 2 of 3: do … · say in one word…]
+              5     0 answered step-2/b: B
+              6     0 asked step-3/c [task · quote step-1/a · quote step-2/b · say This is step 3 of 3: do …]
+              7     0 answered step-3/c: C2
+              8     0 ended answered
+            = answered
+        "#]],
     );
     let said = |sim: &Sim, key: &str| {
         let Call::Agent { prompt, .. } = &sim.run.known().get(key).expect("it was asked").call
@@ -202,13 +208,14 @@ fn a_failed_tool_is_a_result_that_was_read_and_is_not_used_again() {
     check(
         &retried(&first, Retry::default(), &mut Broken),
         expect![[r#"
-          1     0 started
-          2     0 inherited step-1/a/model-1
-          3     0 inherited step-1/a/tool-1
-          4     0 asked step-1/a/model-2 [after step-1/a/model-1 · result step-1/a/tool-1]
-          5     0 answered step-1/a/model-2: done
-          6     0 ended answered
-    "#]],
+              1     0 started
+              2     0 inherited step-1/a/model-1
+              3     0 inherited step-1/a/tool-1
+              4     0 asked step-1/a/model-2 [after step-1/a/model-1 · result step-1/a/tool-1]
+              5     0 answered step-1/a/model-2: done
+              6     0 ended answered
+            = answered
+        "#]],
     );
 }
 
@@ -224,16 +231,17 @@ fn what_a_stop_kept_from_being_answered_is_asked_under_a_budget_of_its_own() {
     check(
         &second,
         expect![[r#"
-          1     0 started
-          2     0 inherited round-1/a
-          3     0 inherited round-1/b
-          4     0 inherited round-2/a
-          5     0 asked round-2/b [after round-1/b · quote round-1/a · say Answer the others: attac…]
-          6     0 answered round-2/b: B2
-          7     0 asked judge [task · quote round-2/a · quote round-2/b · say You are the judge. Weigh…]
-          8     0 answered judge: J
-          9     0 ended judged
-    "#]],
+              1     0 started
+              2     0 inherited round-1/a
+              3     0 inherited round-1/b
+              4     0 inherited round-2/a
+              5     0 asked round-2/b [after round-1/b · quote round-1/a · say Answer the others: attac…]
+              6     0 answered round-2/b: B2
+              7     0 asked judge [task · quote round-2/a · quote round-2/b · say You are the judge. Weigh…]
+              8     0 answered judge: J
+              9     0 ended judged
+            = judged
+        "#]],
     );
     assert_eq!(second.run.ledger().run.calls, 2, "what is taken over is not paid for again");
 }
@@ -250,12 +258,13 @@ fn a_cancelled_run_is_gone_on_with_in_time_of_its_own() {
     check(
         &retried(&first, Retry::default(), &mut Scripted),
         expect![[r#"
-          1     0 started
-          2     0 inherited step-1/a
-          3     0 asked step-2/b [task · quote step-1/a · say This is step 2 of 2: do …]
-          4   900 answered step-2/b: B
-          5   900 ended answered
-    "#]],
+              1     0 started
+              2     0 inherited step-1/a
+              3     0 asked step-2/b [task · quote step-1/a · say This is step 2 of 2: do …]
+              4   900 answered step-2/b: B
+              5   900 ended answered
+            = answered
+        "#]],
     );
 }
 
