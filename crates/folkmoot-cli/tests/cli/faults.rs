@@ -1,5 +1,7 @@
 //! Fault cases that need more than one call of the binary; the others are in `cases/faults.yaml`.
 
+use std::fmt::Write;
+
 use folkmoot_stub::{Completion, Reply, Stub};
 use serde_json::{Value, json};
 
@@ -14,11 +16,17 @@ const HOSTILE: &str = "ok\u{1b}]52;c;ZWNobyBoaQ==\u{7}\u{1b}[2J\u{1b}[1A\u{9b}31
 
 /// A bench with a team file in which everything but ASCII is escaped, since YAML takes it no other way.
 fn bench_with(team: &Value) -> Bench {
-    let escaped = |c: char| match c {
-        ' '..='~' => c.to_string(),
-        _ => c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
-    };
-    Bench::with_team(&team.to_string().chars().map(escaped).collect::<String>())
+    let mut escaped = String::new();
+    for c in team.to_string().chars() {
+        if matches!(c, ' '..='~') {
+            escaped.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(escaped, "\\u{unit:04x}").expect("a string takes any text");
+            }
+        }
+    }
+    Bench::with_team(&escaped)
 }
 
 /// Whether a terminal would do something with it other than show it.
