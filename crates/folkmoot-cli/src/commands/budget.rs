@@ -40,15 +40,16 @@ fn over_budget(bounds: &Bounds, fit: &Fit) -> Diagnostic {
 
 fn way_out(fit: &Fit) -> String {
     let most = fit.most.unwrap_or_default();
-    let limit = match fit.limit {
-        Limit::Calls => format!("limits.calls to {most}"),
-        Limit::Tokens => format!("limits.tokens to {most}"),
-        Limit::Cost => format!("limits.cost_usd to {}", Money(most).usd()),
-        Limit::Time => format!("limits.time to {most}"),
+    let (key, needed) = match fit.limit {
+        Limit::Calls => ("limits.calls", most.to_string()),
+        Limit::Tokens => ("limits.tokens", most.to_string()),
+        Limit::Cost => ("limits.cost_usd", Money(most).usd().to_string()),
+        Limit::Time => ("limits.time", amount(Limit::Time, most)),
     };
+    let whose = fit.agent.as_ref().map_or_else(String::new, |it| format!(" of {}", quoted(it)));
     format!(
-        "raise {limit}, or bound the work: fewer rounds, steps or tasks, shorter replies \
-         (max_output_tokens); `folkmoot plan` shows what takes how much"
+        "raise {key}{whose} to {needed}, or bound the work: fewer rounds, steps or tasks, shorter \
+         replies (max_output_tokens); `folkmoot plan` shows what takes how much"
     )
 }
 

@@ -43,61 +43,61 @@ collaboration: { strategy: debate, rounds: 3 }",
         &bench,
         checked,
         expect![[r#"
-        {
-          "valid": true,
-          "errors": [],
-          "warnings": [],
-          "hints": [],
-          "bounds": {
-            "calls": {
-              "min": 6,
-              "max": 7
-            },
-            "requests": {
-              "min": 6,
-              "max": 7
-            },
-            "tokens": {
-              "min": 960,
-              "max": 1120
-            },
-            "turns": {
-              "min": 6,
-              "max": 7
-            },
-            "tokens_max": 1120,
-            "critical_path": 4,
-            "fits": true,
-            "unknown": []
-          },
-          "agents": [
             {
-              "name": "产品",
-              "id": "产品",
-              "role": null,
-              "description": null,
-              "capabilities": [],
-              "model": "demo",
-              "grants": [],
-              "sandbox": "read-only",
-              "max_steps": 30,
-              "retries": 0
-            },
-            {
-              "name": "研发",
-              "id": "研发",
-              "role": null,
-              "description": null,
-              "capabilities": [],
-              "model": "demo",
-              "grants": [],
-              "sandbox": "read-only",
-              "max_steps": 30,
-              "retries": 0
+              "valid": true,
+              "errors": [],
+              "warnings": [],
+              "hints": [],
+              "bounds": {
+                "calls": {
+                  "min": 6,
+                  "max": 7
+                },
+                "requests": {
+                  "min": 6,
+                  "max": 7
+                },
+                "unknown": [],
+                "fits": true,
+                "tokens_max": 1120,
+                "tokens": {
+                  "min": 960,
+                  "max": 1120
+                },
+                "critical_path": 4,
+                "turns": {
+                  "min": 6,
+                  "max": 7
+                }
+              },
+              "agents": [
+                {
+                  "name": "产品",
+                  "id": "产品",
+                  "role": null,
+                  "description": null,
+                  "capabilities": [],
+                  "model": "demo",
+                  "grants": [],
+                  "sandbox": "read-only",
+                  "max_steps": 30,
+                  "retries": 0
+                },
+                {
+                  "name": "研发",
+                  "id": "研发",
+                  "role": null,
+                  "description": null,
+                  "capabilities": [],
+                  "model": "demo",
+                  "grants": [],
+                  "sandbox": "read-only",
+                  "max_steps": 30,
+                  "retries": 0
+                }
+              ]
             }
-          ]
-        }
-    "#]],
+        "#]],
     );
 }
 

@@ -402,18 +402,18 @@ fn under_a_strict_budget_a_run_starts_only_if_its_worst_case_is_proved_to_fit() 
         &bench,
         bench.call(strict),
         expect![[r#"
-        exit 2
-        ! warning[one_model]: All participants share model "openai/small"
-        !  --> team.yaml:6:28
-        !   |
-        ! 6 | collaboration: { strategy: debate, agents: [乐观者, sceptic], rounds: 2, judge: 裁判 }
-        !   |                            ^^^^^^
-        ! 
-        ! error[over_budget]: tokens: the run may take 29,348, 9,348 more than the limit of 20,000
-        ! help: raise limits.tokens to 29348, or bound the work: fewer rounds, steps or tasks, shorter replies (max_output_tokens); `folkmoot plan` shows what takes how much
-        ! 
-        ! 1 error, 1 warning
-    "#]],
+            exit 2
+            ! warning[one_model]: All participants share model "openai/small"
+            !  --> team.yaml:6:28
+            !   |
+            ! 6 | collaboration: { strategy: debate, agents: [乐观者, sceptic], rounds: 2, judge: 裁判 }
+            !   |                            ^^^^^^
+            ! 
+            ! error[over_budget]: tokens: the run may take 29,348, 9,348 more than the limit of 20,000
+            ! help: raise limits.tokens to 29348, or bound the work: fewer rounds, steps or tasks, shorter replies (max_output_tokens); `folkmoot plan` shows what takes how much
+            ! 
+            ! 1 error, 1 warning
+        "#]],
     );
     let refused = bench.call(strict.into_iter().chain(["--json", "--max-cost", "0.001"]));
     let refused = refused.must_be(2).json();
