@@ -152,15 +152,15 @@ fn a_run_that_fails_says_why_and_how_to_go_on() {
         &bench,
         bench.call(["run", "team.yaml", "task"]),
         expect![[r#"
-        exit 1
-        !    0.0s  started    broadcast · 1 agent
-        !    0.0s  failed     a · round-1 · 0.0s · boom
-        !    0.0s  ended      failed · all_failed
-        ! ✗ failed · all_failed · 0.0s · 1 call · run r00000000001
-        ! error: a (round-1/a): boom
-        ! help: ask again from there with `folkmoot fork r00000000001 --at round-1/a`
-        ! help: see what happened with `folkmoot show r00000000001`
-    "#]],
+            exit 1
+            !    0.0s  started    broadcast · 1 agent
+            !    0.0s  failed     a · round-1 · 0.0s · boom
+            !    0.0s  ended      failed · all_failed
+            ! ✗ failed · all_failed · 0.0s · 1 call · run r00000000001
+            ! error: a (round-1/a): boom
+            ! help: ask what failed again with `folkmoot retry r00000000001`
+            ! help: see what happened with `folkmoot show r00000000001`
+        "#]],
     );
     bench.call(["fork", "last", "--at", "round-1/a"]).must_be(1);
 }
