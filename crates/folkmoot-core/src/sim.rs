@@ -49,7 +49,7 @@ pub struct Happening {
 #[derive(Clone, Debug)]
 pub enum Disturbance {
     /// Something comes that nobody waits for.
-    Comes(Event),
+    Comes(Box<Event>),
     /// The engine dies before what it decided last is durable, and another one goes on.
     CrashBefore,
     /// The engine dies once what it decided last is durable and before it is acted on.
@@ -131,7 +131,7 @@ impl Sim {
     /// else a clock that strikes. False when there is nothing.
     pub fn advance(&mut self, world: &mut dyn World) -> bool {
         match world.disturb(self) {
-            Some(Disturbance::Comes(event)) => self.feed(event, world),
+            Some(Disturbance::Comes(event)) => self.feed(*event, world),
             Some(Disturbance::CrashBefore) => self.crash(self.durable, world),
             Some(Disturbance::CrashAfter) => self.crash(self.log.len(), world),
             None if self.run.ending().is_some() => return false,

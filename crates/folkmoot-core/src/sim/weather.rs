@@ -249,7 +249,7 @@ fn once_more(sim: &Sim, random: &mut Random) -> Option<Disturbance> {
     let is_answer = |record: &&Record| matches!(record.event, Event::Answered { .. });
     let answers: Vec<&Record> = sim.log.iter().filter(is_answer).collect();
     let answer = (!answers.is_empty()).then(|| random.pick(&answers))?;
-    Some(Disturbance::Comes(answer.event.clone()))
+    Some(Disturbance::Comes(answer.event.clone().into()))
 }
 
 impl<W: World> Weather<W> {
@@ -273,7 +273,7 @@ impl<W: World> Weather<W> {
         let Happening { outcome, usage, .. } =
             self.world.answer(&sim.spec, &sim.run, &key, entry)?;
         let settled = outcome.into();
-        Some(Disturbance::Comes(Event::Answered { key, attempt, settled, usage }))
+        Some(Disturbance::Comes(Event::Answered { key, attempt, settled, usage }.into()))
     }
 }
 
