@@ -231,9 +231,12 @@ impl Driver {
                 let now = self.time_of(&events);
                 self.step(now, events, None, observer).await?;
             }
-            // What came first counts first: a wish may come too late.
+            // What came first counts first: a wish may come too late. Whoever waits for it then finds the
+            // claim free and the run ended.
             for post in posts {
-                self.grant(&post, observer).await?;
+                if self.run.ending().is_none() {
+                    self.grant(&post, observer).await?;
+                }
             }
         }
         Ok(())
