@@ -64,6 +64,16 @@ impl Agents {
         &self.providers
     }
 
+    /// Asks a provider which models it has, which costs nothing; tells why it cannot be used, if so.
+    ///
+    /// Servers without such a list count as well: they answer.
+    pub async fn probe(&self, provider: &str) -> Result<(), String> {
+        let provider = self.providers.find(provider).map_err(|unusable| unusable.to_string())?;
+        let Agents { http, patience, backoff, .. } = self;
+        let answer = Api { http, patience, backoff }.probe(provider).await;
+        answer.map_err(|failure| provider.masked(&failure.text))
+    }
+
     async fn ask_model(&self, model: &Model, request: &Request, on_delta: OnDelta<'_>) -> Response {
         match self.providers.find(&model.provider) {
             Ok(provider) => {

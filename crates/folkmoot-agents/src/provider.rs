@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use folkmoot_core::{
     call::{FailureKind, Fault},
+    check::is_unset,
     names::nearest,
+    team::Target,
 };
 use reqwest::{
     Url,
@@ -49,7 +51,7 @@ impl fmt::Display for Protocol {
 ///
 /// Of a well-known provider it holds what differs, and wins over the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table of settings")]
 pub struct ProviderConfig {
     /// Its wire format; `chat` unless the provider is known for another.
     pub protocol: Option<Protocol>,
@@ -192,6 +194,16 @@ impl Providers {
         self.find(name).map(|_| ())
     }
 
+    /// Why `target` cannot be asked, so that it can be said before anything starts; nothing if it can,
+    /// or if it is not known what it is.
+    pub fn lack(&self, target: &Target) -> Option<String> {
+        match target {
+            Target::Model(model) if is_unset(model) => None,
+            Target::Model(model) => self.check(&model.provider).err().map(|it| it.to_string()),
+            Target::Script(_) | Target::Demo => None,
+        }
+    }
+
     pub(crate) fn find(&self, name: &str) -> Result<&Arc<Provider>, Unusable> {
         match self.entries.iter().find(|entry| entry.status.name == name) {
             Some(entry) => entry.provider.as_ref().map_err(Clone::clone),
@@ -308,6 +320,11 @@ impl Provider {
     /// Where `model` is asked.
     pub(crate) fn url(&self, model: &str) -> Url {
         self.wire.url(&self.base_url, model)
+    }
+
+    /// Where it is asked which models it has.
+    pub(crate) fn models_url(&self) -> Url {
+        self.wire.models_url(&self.base_url)
     }
 
     /// `text` with every secret of this provider masked.

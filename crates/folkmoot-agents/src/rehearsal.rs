@@ -21,16 +21,16 @@ pub struct Rehearsal;
 impl World for Rehearsal {
     fn answer(&mut self, spec: &Spec, run: &Run, _: &Key, entry: &Entry) -> Option<Happening> {
         let (agent, prompt) = match &entry.call {
-            Call::Agent { agent, prompt } => (spec.team.agent(agent), prompt),
+            Call::Agent { prompt, .. } => (spec.team.asked(&entry.call), prompt),
             Call::Tool { request, .. } => return Some(no_tool(&request.name)),
         };
-        let messages = render::messages(spec, run.known(), agent, prompt);
+        let messages = render::messages(spec, run.known(), &agent, prompt);
         Some(match &agent.target {
             Target::Script(script) => {
                 let last = messages.last().map_or("", |message| &message.content);
                 script::happening(script, entry.nth, last)
             }
-            Target::Model(_) | Target::Demo => demo::happening(agent, &messages),
+            Target::Model(_) | Target::Demo => demo::happening(&agent, &messages),
         })
     }
 }

@@ -171,6 +171,12 @@ pub(crate) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     Some(date.duration_since(now).unwrap_or_default())
 }
 
+/// Reads a `retry-after-ms`, which some send beside the other: milliseconds.
+pub(crate) fn retry_after_ms(value: &str) -> Option<Duration> {
+    let millis = value.trim().parse::<f64>().ok()?;
+    Duration::try_from_secs_f64(millis / 1e3).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};

@@ -99,7 +99,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_delay_passes_before_the_reply_and_usage_is_exact() {
-        let tokens = Tokens { input: 7, cached: 0, output: 3 };
+        let tokens = Tokens { input: 7, output: 3, ..Tokens::default() };
         let late =
             ScriptedReply { delay: Duration::from_millis(300), usage: tokens, ..text("late") };
         let script = Script { replies: vec![late], ..Script::default() };

@@ -126,11 +126,15 @@ impl App {
         self.out.close()
     }
 
+    /// The file in which runs are kept.
+    pub(crate) fn state_file(&self) -> Result<PathBuf> {
+        self.global.db.clone().map_or_else(config::state_file, Ok)
+    }
+
     /// The engine over the store that was named, and the models of the config.
     pub(crate) fn engine(&self) -> Result<Engine> {
         let agents = Agents::new(self.config()?.providers());
-        let file = self.global.db.clone().map_or_else(config::state_file, Ok)?;
-        let store = SqliteStore::open(&file);
+        let store = SqliteStore::open(self.state_file()?);
         let store = store.map_err(|error| {
             Refusal::new("unusable_store", error.to_string()).help(exit::ELSEWHERE)
         })?;

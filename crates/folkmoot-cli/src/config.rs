@@ -2,31 +2,59 @@
 //!
 //! The user's file, then the project's `./folkmoot.toml`, whose entries win.
 
+mod reading;
+
 use std::{
     collections::BTreeMap,
+    io::ErrorKind,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
 use etcetera::{AppStrategy, AppStrategyArgs, choose_app_strategy};
 use folkmoot_agents::{ProviderConfig, Providers, Secrets};
-use folkmoot_core::{diagnostic::Position, file::models::Catalog, money::Price};
+use folkmoot_core::{
+    diagnostic::Position,
+    file::models::{Catalog, Unresolved},
+    money::Price,
+};
 use serde::Deserialize;
+use toml::Spanned;
 
+use self::reading::Fault;
 use crate::exit::Refusal;
 
 /// The name of a project's config, in the current directory.
 const PROJECT: &str = "folkmoot.toml";
 
+/// What is configured.
+#[derive(Debug, Default)]
+pub(crate) struct Config {
+    /// What answers for agents that name no model.
+    default_model: Option<Placed<String>>,
+    /// Names that stand for a target or a chain of them.
+    aliases: BTreeMap<String, Placed<Alias>>,
+    /// Who serves models.
+    providers: BTreeMap<String, ProviderConfig>,
+    prices: BTreeMap<String, Price>,
+    max_output_tokens: BTreeMap<String, u64>,
+    context_windows: BTreeMap<String, u64>,
+}
+
+/// A value, and the place where it stands: `folkmoot.toml:3:9`.
+#[derive(Debug)]
+struct Placed<T> {
+    value: T,
+    place: String,
+}
+
 /// A config file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Config {
-    /// What answers for agents that name no model.
-    default_model: Option<String>,
-    /// Names that stand for a target or a chain of them.
-    aliases: BTreeMap<String, Alias>,
-    /// Who serves models.
+struct File {
+    default_model: Option<Spanned<String>>,
+    aliases: BTreeMap<String, Spanned<Alias>>,
     providers: BTreeMap<String, ProviderConfig>,
     /// Prices in US dollars per million tokens, by `provider/model`.
     prices: BTreeMap<String, Price>,
@@ -52,38 +80,69 @@ struct Program {
 }
 
 impl Alias {
-    fn chain(&self) -> Vec<String> {
+    fn chain(&self) -> Option<Vec<String>> {
         match self {
-            Alias::One(target) => vec![target.clone()],
-            Alias::Chain(targets) => targets.clone(),
-            Alias::Program(program) => vec![format!("the program {}", program.cli)],
+            Alias::One(target) => Some(vec![target.clone()]),
+            Alias::Chain(targets) => Some(targets.clone()),
+            Alias::Program(_) => None,
+        }
+    }
+
+    fn program(&self) -> Option<String> {
+        match self {
+            Alias::One(_) | Alias::Chain(_) => None,
+            Alias::Program(program) => Some(program.cli.clone()),
         }
     }
 }
 
 impl Config {
-    /// Reads the user's config and the project's.
+    /// Reads the user's config and the project's, or tells everything that is wrong with them.
     pub(crate) fn load() -> Result<Config, Refusal> {
-        let user = home().map(|home| home.config_dir().join("config.toml"));
-        let files = user.into_iter().chain([PathBuf::from(PROJECT)]);
-        files
-            .map(|file| Config::read(&file))
-            .try_fold(Config::default(), |config, file| Ok(config.overlaid(file?)))
+        let (mut config, mut faults) = (Config::default(), Vec::new());
+        for file in files() {
+            match Config::read(&file) {
+                Ok(Some(over)) => config = config.overlaid(over),
+                Ok(None) => {}
+                Err(told) => faults.extend(told),
+            }
+        }
+        // In half of a config names may be missing that the other half has.
+        if faults.is_empty() {
+            faults = config.unknown_names();
+        }
+        Refusal::all(faults).map_or(Ok(config), Err)
     }
 
-    fn read(file: &Path) -> Result<Config, Refusal> {
-        let bad = |place: &str, why: &str| {
-            Refusal::new("bad_config", format!("{}{place}: {why}", file.display()))
+    /// Reads one file, nothing if it is not there.
+    pub(crate) fn read(path: &Path) -> Result<Option<Config>, Vec<Refusal>> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(vec![bad(&path.display().to_string(), &error.to_string())]),
         };
-        match std::fs::read_to_string(file) {
-            // The line itself is not shown, as it may hold a key.
-            Ok(text) => toml::from_str(&text).map_err(|error: toml::de::Error| {
-                let at = error.span().map_or(0, |span| span.start);
-                let Position { line, column } = Position::of(&text, at);
-                bad(&format!(":{line}:{column}"), error.message())
-            }),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Config::default()),
-            Err(error) => Err(bad("", &error.to_string())),
+        let place = |span: Range<usize>| {
+            let Position { line, column } = Position::of(&text, span.start);
+            format!("{}:{line}:{column}", path.display())
+        };
+        match reading::read::<File>(&text) {
+            Ok(file) => Ok(Some(Config::of(file, place))),
+            Err(faults) => {
+                let told = |Fault { span, message }| bad(&place(span), &message);
+                Err(faults.into_iter().map(told).collect())
+            }
+        }
+    }
+
+    fn of(file: File, place: impl Fn(Range<usize>) -> String) -> Config {
+        let aliases = file.aliases.into_iter().map(|(name, it)| (name, Placed::of(it, &place)));
+        Config {
+            default_model: file.default_model.map(|it| Placed::of(it, &place)),
+            aliases: aliases.collect(),
+            providers: file.providers,
+            prices: file.prices,
+            max_output_tokens: file.max_output_tokens,
+            context_windows: file.context_windows,
         }
     }
 
@@ -97,9 +156,27 @@ impl Config {
         self
     }
 
+    /// The names that mean nothing.
+    fn unknown_names(&self) -> Vec<Refusal> {
+        let catalog = self.catalog();
+        let told = |(alias, unresolved): (Option<&str>, Unresolved)| {
+            let Unresolved { message, help, .. } = unresolved;
+            let alias = alias.and_then(|alias| Some(&self.aliases.get(alias)?.place));
+            let default = || self.default_model.as_ref().map(|it| &it.place);
+            let place = alias.or_else(default).map_or("", String::as_str);
+            Refusal { help, ..bad(place, &message) }
+        };
+        catalog.faults().into_iter().map(told).collect()
+    }
+
     /// The providers, with their keys from the environment.
     pub(crate) fn providers(&self) -> Providers {
         Providers::new(&self.providers, &variable)
+    }
+
+    /// Whether a provider has an entry of its own.
+    pub(crate) fn has_provider(&self, name: &str) -> bool {
+        self.providers.contains_key(name)
     }
 
     /// The keys that the environment holds for the providers.
@@ -113,15 +190,36 @@ impl Config {
     /// What team files may name.
     pub(crate) fn catalog(&self) -> Catalog {
         let providers = self.providers();
+        let chain = |(name, it): (&String, &Placed<Alias>)| Some((name.clone(), it.value.chain()?));
+        let program =
+            |(name, it): (&String, &Placed<Alias>)| Some((name.clone(), it.value.program()?));
         Catalog {
-            default_model: self.default_model.clone(),
-            aliases: self.aliases.iter().map(|(name, it)| (name.clone(), it.chain())).collect(),
+            default_model: self.default_model.as_ref().map(|it| it.value.clone()),
+            aliases: self.aliases.iter().filter_map(chain).collect(),
+            programs: self.aliases.iter().filter_map(program).collect(),
             providers: providers.statuses().map(|status| status.name.clone()).collect(),
             prices: self.prices.clone(),
             max_output_tokens: self.max_output_tokens.clone(),
             context_windows: self.context_windows.clone(),
         }
     }
+}
+
+impl<T> Placed<T> {
+    fn of(value: Spanned<T>, place: impl Fn(Range<usize>) -> String) -> Placed<T> {
+        let place = place(value.span());
+        Placed { value: value.into_inner(), place }
+    }
+}
+
+fn bad(place: &str, why: &str) -> Refusal {
+    Refusal::new("bad_config", format!("{place}: {why}"))
+}
+
+/// The config files, whether they are there or not; the entries of later ones win.
+pub(crate) fn files() -> impl Iterator<Item = PathBuf> {
+    let user = home().map(|home| home.config_dir().join("config.toml"));
+    user.into_iter().chain([PathBuf::from(PROJECT)])
 }
 
 /// A variable of the environment, if it is set to readable text.

@@ -63,11 +63,25 @@ pub(crate) struct Refusal {
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
+    /// What is wrong besides.
+    pub(crate) also: Vec<Refusal>,
 }
 
 impl Refusal {
     pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Refusal {
-        Refusal { code, message: message.into(), help: None }
+        Refusal { code, message: message.into(), help: None, also: Vec::new() }
+    }
+
+    /// All of them as one; nothing if there are none.
+    pub(crate) fn all(refusals: impl IntoIterator<Item = Refusal>) -> Option<Refusal> {
+        let mut refusals = refusals.into_iter();
+        let first = refusals.next()?;
+        Some(Refusal { also: refusals.collect(), ..first })
+    }
+
+    /// It, and what is wrong besides.
+    pub(crate) fn each(&self) -> impl Iterator<Item = &Refusal> {
+        std::iter::once(self).chain(&self.also)
     }
 
     pub(crate) fn help(self, help: impl Into<String>) -> Refusal {
@@ -87,13 +101,17 @@ impl std::error::Error for Refusal {}
 pub(crate) fn report(error: &Error, app: &App) -> Exit {
     let (code, help, exit) = kind(error);
     let message = told(error);
+    let first = Refusal { help, ..Refusal::new(code, message) };
+    let also = error.downcast_ref::<Refusal>().map(|refusal| refusal.also.clone());
+    let refusal = Refusal { also: also.unwrap_or_default(), ..first };
     if app.wants_json() {
-        app.print_json(&as_json(code, &message, help.as_deref()));
+        app.print_json(&as_json(&refusal));
     } else {
         let screen = app.screen();
-        app.tell(&format!("{}: {}", screen.paint(Tone::Bad, "error"), screen.text(&message)));
-        if let Some(help) = help {
-            app.tell(&format!("{}: {}", screen.paint(Tone::Strong, "help"), screen.text(&help)));
+        for Refusal { message, help, .. } in refusal.each() {
+            app.tell(&format!("{}: {}", screen.paint(Tone::Bad, "error"), screen.text(message)));
+            let help = help.iter().map(|help| screen.text(help));
+            help.for_each(|it| app.tell(&format!("{}: {it}", screen.paint(Tone::Strong, "help"))));
         }
     }
     exit
@@ -121,9 +139,9 @@ pub(crate) fn misused(error: &clap::Error) -> ExitCode {
     let sink = if is_told_to_programs(&arguments) {
         let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
         let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+        let refusal = Refusal::new("usage", message).help("`folkmoot help` tells what there is");
         let sink = Sink::stdout(secrets);
-        let help = Some("`folkmoot help` tells what there is");
-        sink.put(&json::line(&as_json("usage", &message, help)));
+        sink.put(&json::line(&as_json(&refusal)));
         sink
     } else {
         let sink = Sink::stderr(secrets.clone());
@@ -142,12 +160,16 @@ fn is_told_to_programs(arguments: &[String]) -> bool {
 }
 
 /// A refusal as programs read it.
-fn as_json(code: &str, message: &str, help: Option<&str>) -> Value {
-    let mut object = json!({ "code": code, "message": message });
-    if let Some(help) = help {
-        object["help"] = help.into();
-    }
-    json!({ "error": object, "errors": [object] })
+fn as_json(refusal: &Refusal) -> Value {
+    let object = |Refusal { code, message, help, .. }: &Refusal| {
+        let mut object = json!({ "code": code, "message": message });
+        if let Some(help) = help {
+            object["help"] = help.as_str().into();
+        }
+        object
+    };
+    let errors: Vec<Value> = refusal.each().map(object).collect();
+    json!({ "error": errors[0], "errors": errors })
 }
 
 /// Which calls may have been meant.

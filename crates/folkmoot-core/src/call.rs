@@ -5,7 +5,11 @@ use std::{fmt, sync::Arc};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::{key::Key, money::Money, team::AgentId};
+use crate::{
+    key::Key,
+    money::Money,
+    team::{AgentId, FIRST_TARGET},
+};
 
 /// Something asked of the world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,6 +19,9 @@ pub enum Call {
     Agent {
         /// Who is asked.
         agent: AgentId,
+        /// Which target of its chain is asked, from 1.
+        #[serde(default = "first", skip_serializing_if = "is_first")]
+        target: u32,
         /// What it is asked.
         #[serde(flatten)]
         prompt: Prompt,
@@ -29,6 +36,15 @@ pub enum Call {
         /// Whether it may be made again if a crash left its outcome unknown.
         repeatable: bool,
     },
+}
+
+fn first() -> u32 {
+    FIRST_TARGET
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_first(target: &u32) -> bool {
+    *target == FIRST_TARGET
 }
 
 impl Call {
@@ -381,6 +397,27 @@ impl FailureKind {
         }
     }
 
+    /// Whether the next target of a chain may be asked in its place: another provider, model or program
+    /// may well do what this one could not. What is wrong with the request or its rights goes with it.
+    pub fn moves_on(self) -> bool {
+        match self {
+            FailureKind::Auth
+            | FailureKind::RateLimited
+            | FailureKind::Timeout
+            | FailureKind::Transport
+            | FailureKind::Incomplete
+            | FailureKind::Protocol
+            | FailureKind::Spawn
+            | FailureKind::Harness => true,
+            FailureKind::Config
+            | FailureKind::Unsupported
+            | FailureKind::NotFound
+            | FailureKind::Io
+            | FailureKind::Denied
+            | FailureKind::Other => false,
+        }
+    }
+
     /// The kind as it is written in logs and team files.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -471,6 +508,9 @@ pub struct Tokens {
     /// Read from the provider's cache.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cached: u64,
+    /// Read and put into the provider's cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write: u64,
     /// Written, reasoning included.
     #[serde(default)]
     pub output: u64,
@@ -484,7 +524,12 @@ fn is_zero(number: &u64) -> bool {
 impl Tokens {
     /// All of them.
     pub fn total(self) -> u64 {
-        self.input.saturating_add(self.cached).saturating_add(self.output)
+        self.read().saturating_add(self.output)
+    }
+
+    /// All that were read, whatever became of them.
+    pub fn read(self) -> u64 {
+        self.input.saturating_add(self.cached).saturating_add(self.cache_write)
     }
 }
 
@@ -495,6 +540,7 @@ impl std::ops::Add for Tokens {
         Tokens {
             input: self.input.saturating_add(other.input),
             cached: self.cached.saturating_add(other.cached),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
             output: self.output.saturating_add(other.output),
         }
     }

@@ -165,14 +165,29 @@ impl Known {
         self.words.iter()
     }
 
-    /// What `key` is asked, with what a person added to it.
+    /// What `key` is asked, with what a person added to it; a later target is asked what the first one
+    /// was.
     pub(crate) fn worded(&self, key: &Key, call: Call) -> Call {
-        match (self.words.get(key), call) {
-            (Some(words), Call::Agent { agent, prompt }) => {
-                Call::Agent { agent, prompt: prompt.say(words.clone()) }
-            }
-            (_, call) => call,
+        if self.words.is_empty() {
+            return call;
         }
+        match call {
+            Call::Agent { agent, target, prompt } => {
+                let first = key.as_str().strip_suffix(&format!("/target-{target}"));
+                let words = self.words.get(key).or_else(|| self.words.get(first?));
+                let prompt = words.into_iter().fold(prompt, |prompt, it| prompt.say(it.clone()));
+                Call::Agent { agent, target, prompt }
+            }
+            tool @ Call::Tool { .. } => tool,
+        }
+    }
+
+    /// Whether a later target answered in place of `key`.
+    pub(crate) fn is_rescued(&self, key: &Key) -> bool {
+        let below = Key::parse(&format!("{key}/target-"));
+        let rescues = self.calls.range(below.clone()..);
+        let mut rescues = rescues.take_while(|(it, _)| it.as_str().starts_with(below.as_str()));
+        rescues.any(|(_, entry)| matches!(entry.outcome, Some(Ok(_))))
     }
 
     /// Adds words to what `key` is asked, in place of those added before.

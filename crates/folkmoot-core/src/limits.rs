@@ -12,7 +12,7 @@ use crate::{
     event::Reservation,
     key::Key,
     known::Entry,
-    money::{Money, Price},
+    money::{Money, Rates},
     team::AgentId,
     time::{Duration, Time},
 };
@@ -154,6 +154,7 @@ fn minus(tokens: Tokens, less: Tokens) -> Tokens {
     Tokens {
         input: tokens.input.saturating_sub(less.input),
         cached: tokens.cached.saturating_sub(less.cached),
+        cache_write: tokens.cache_write.saturating_sub(less.cache_write),
         output: tokens.output.saturating_sub(less.output),
     }
 }
@@ -167,8 +168,8 @@ pub(crate) struct WorstCase {
     pub(crate) output: Option<u64>,
     /// Whether the reply can be bounded by asking for a shorter one.
     pub(crate) can_shrink: bool,
-    /// What a token costs.
-    pub(crate) price: Option<Price>,
+    /// What a token costs at the most, where that is known.
+    pub(crate) rates: Option<Rates>,
 }
 
 /// One level of the tree as admission sees it.
@@ -230,8 +231,8 @@ fn reserve(levels: &[Level], worst: WorstCase) -> Result<Reservation, Admission>
             }
         }
     }
-    let tokens = Tokens { input: worst.input, cached: 0, output };
-    Ok(Reservation { tokens, cost: worst.price.map(|price| price.of(tokens)) })
+    let tokens = Tokens { input: worst.input, output, ..Tokens::default() };
+    Ok(Reservation { tokens, cost: worst.rates.map(|rates| rates.of(tokens)) })
 }
 
 /// The limit, the most output tokens that fit beside the input (none if not even that fits), and
@@ -271,11 +272,11 @@ impl Level<'_> {
     fn room_for_money(&self, worst: &WorstCase) -> Option<Room> {
         let most = self.limits.cost?;
         // Under a limit of money nothing is asked whose price is not known.
-        let Some(price) = worst.price else { return Some((Limit::Cost, None, false)) };
-        let input = price.of(Tokens { input: worst.input, ..Tokens::default() });
+        let Some(rates) = worst.rates else { return Some((Limit::Cost, None, false)) };
+        let input = rates.of(Tokens { input: worst.input, ..Tokens::default() });
         let taken = self.spent.cost + self.spent.reserved_cost + input;
         let left = most.0.checked_sub(taken.0);
-        let room = left.map(|left| left.checked_div(price.output_token().0).unwrap_or(u64::MAX));
+        let room = left.map(|left| left.checked_div(rates.output.0).unwrap_or(u64::MAX));
         Some((Limit::Cost, room, self.spent.reserved_cost.0 > 0))
     }
 }

@@ -1,6 +1,6 @@
 //! Money, exactly.
 
-use std::{fmt, ops::Add};
+use std::{fmt, ops::Add, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
@@ -43,8 +43,8 @@ impl fmt::Display for Money {
 }
 
 /// What a model asks for a million tokens, in US dollars.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table of prices")]
 pub struct Price {
     /// Tokens read.
     #[serde(deserialize_with = "amount")]
@@ -59,6 +59,56 @@ pub struct Price {
         skip_serializing_if = "Option::is_none"
     )]
     pub cached_input: Option<f64>,
+    /// Tokens read and put into the provider's cache; the price of `input` unless given.
+    #[serde(
+        default,
+        deserialize_with = "amount_if_given",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cache_write: Option<f64>,
+    /// What all tokens of longer requests cost instead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub above: Vec<Tier>,
+    /// When these prices held; only shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_of: Option<Arc<str>>,
+}
+
+/// The prices of requests that are longer than others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table of prices")]
+pub struct Tier {
+    /// They hold for requests of more tokens than this; of several such, the highest counts.
+    pub tokens: u64,
+    /// See [`Price`].
+    #[serde(deserialize_with = "amount")]
+    pub input: f64,
+    /// See [`Price`].
+    #[serde(deserialize_with = "amount")]
+    pub output: f64,
+    /// See [`Price`].
+    #[serde(
+        default,
+        deserialize_with = "amount_if_given",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cached_input: Option<f64>,
+    /// See [`Price`].
+    #[serde(
+        default,
+        deserialize_with = "amount_if_given",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cache_write: Option<f64>,
+}
+
+/// What one token costs, by its bucket.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rates {
+    pub(crate) input: Money,
+    pub(crate) cached: Money,
+    pub(crate) cache_write: Money,
+    pub(crate) output: Money,
 }
 
 /// A price of a million tokens: a negative one would pay back a budget, and no comparison holds for
@@ -80,38 +130,86 @@ fn amount_if_given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 const DEAREST: f64 = 1e6;
 
 impl Price {
+    /// One price for all that is read, and one for all that is written.
+    pub fn new(input: f64, output: f64) -> Price {
+        Price { input, output, ..Price::default() }
+    }
+
     /// The price of what costs nothing, such as a script.
-    pub(crate) const FREE: Price = Price { input: 0.0, output: 0.0, cached_input: None };
+    pub(crate) fn free() -> Price {
+        Price::default()
+    }
+
+    /// What `tokens` of one request cost.
+    pub fn of(&self, tokens: Tokens) -> Money {
+        match self.tier(tokens.read()) {
+            Some(tier) => tier.rates().of(tokens),
+            None => self.base().of(tokens),
+        }
+    }
+
+    /// The tier that a request of so many tokens falls into; none where the base prices hold.
+    pub fn tier(&self, read: u64) -> Option<&Tier> {
+        self.above.iter().filter(|tier| read > tier.tokens).max_by_key(|tier| tier.tokens)
+    }
+
+    /// The most that a token of each kind can cost in a request of at most so many tokens: whichever
+    /// bucket what is read falls into, and however long the request turns out to be.
+    pub(crate) fn dearest(&self, read: u64) -> Rates {
+        let tiers = self.above.iter().filter(|tier| read > tier.tokens).map(Tier::rates);
+        let all = tiers.fold(self.base(), |most, rates| Rates {
+            input: most.input.max(rates.input),
+            cached: most.cached.max(rates.cached),
+            cache_write: most.cache_write.max(rates.cache_write),
+            output: most.output.max(rates.output),
+        });
+        Rates { input: all.input.max(all.cached).max(all.cache_write), ..all }
+    }
+
+    /// The least that a token of each kind can cost, however long the request is.
+    pub(crate) fn cheapest(&self) -> Rates {
+        let all = self.above.iter().map(Tier::rates).fold(self.base(), |least, rates| Rates {
+            input: least.input.min(rates.input),
+            cached: least.cached.min(rates.cached),
+            cache_write: least.cache_write.min(rates.cache_write),
+            output: least.output.min(rates.output),
+        });
+        Rates { input: all.input.min(all.cached).min(all.cache_write), ..all }
+    }
+
+    fn base(&self) -> Rates {
+        Rates::of_million(self.input, self.output, self.cached_input, self.cache_write)
+    }
+}
+
+impl Tier {
+    fn rates(&self) -> Rates {
+        Rates::of_million(self.input, self.output, self.cached_input, self.cache_write)
+    }
+}
+
+impl Rates {
+    fn of_million(
+        input: f64,
+        output: f64,
+        cached_input: Option<f64>,
+        cache_write: Option<f64>,
+    ) -> Rates {
+        Rates {
+            input: per_token(input),
+            cached: per_token(cached_input.unwrap_or(input)),
+            cache_write: per_token(cache_write.unwrap_or(input)),
+            output: per_token(output),
+        }
+    }
 
     /// What `tokens` cost.
-    pub fn of(&self, tokens: Tokens) -> Money {
+    pub(crate) fn of(&self, tokens: Tokens) -> Money {
         let at = |count: u64, price: Money| Money(count.saturating_mul(price.0));
-        at(tokens.input, per_token(self.input))
-            + at(tokens.cached, per_token(self.cached_input.unwrap_or(self.input)))
-            + at(tokens.output, self.output_token())
-    }
-
-    /// What so many tokens read and written cost at most, whatever comes from the cache.
-    pub(crate) fn dearest(&self, input: u64, output: u64) -> Money {
-        let [fresh, cached] = self.both(input, output);
-        fresh.max(cached)
-    }
-
-    /// What so many tokens read and written cost at least, all that is read coming from the cache.
-    pub(crate) fn cheapest(&self, input: u64, output: u64) -> Money {
-        let [fresh, cached] = self.both(input, output);
-        fresh.min(cached)
-    }
-
-    /// What tokens cost if none of what is read comes from the cache, and if all of it does.
-    fn both(&self, input: u64, output: u64) -> [Money; 2] {
-        let fresh = Tokens { input, cached: 0, output };
-        [fresh, Tokens { input: 0, cached: input, output }].map(|tokens| self.of(tokens))
-    }
-
-    /// What one written token costs.
-    pub(crate) fn output_token(&self) -> Money {
-        per_token(self.output)
+        at(tokens.input, self.input)
+            + at(tokens.cached, self.cached)
+            + at(tokens.cache_write, self.cache_write)
+            + at(tokens.output, self.output)
     }
 }
 
@@ -140,10 +238,58 @@ mod tests {
     }
 
     #[test]
-    fn cached_tokens_cost_their_own_price_or_the_full_one() {
-        let tokens = Tokens { input: 1_000_000, cached: 1_000_000, output: 0 };
-        let price = Price { input: 0.27, output: 1.1, cached_input: Some(0.07) };
+    fn tokens_of_a_cache_cost_their_own_price_or_the_full_one() {
+        let tokens = Tokens { input: 1_000_000, cached: 1_000_000, ..Tokens::default() };
+        let price = Price { cached_input: Some(0.07), ..Price::new(0.27, 1.1) };
         assert_eq!(price.of(tokens), Money::from_usd(0.34));
         assert_eq!(Price { cached_input: None, ..price }.of(tokens), Money::from_usd(0.54));
+        let tokens = Tokens { input: 100, cached: 900, cache_write: 50, output: 10 };
+        let price = Price { cached_input: Some(1.0), ..Price::new(10.0, 50.0) };
+        assert_eq!(price.of(tokens), Money::from_usd(0.0029));
+        let price = Price { cache_write: Some(12.5), ..price };
+        assert_eq!(price.of(tokens), Money::from_usd(0.003_025));
+    }
+
+    /// Two tiers, of which the higher is not the dearer in everything.
+    fn tiered() -> Price {
+        let tier = |tokens, input, output| Tier { tokens, input, output, ..Tier::default() };
+        let above = vec![tier(1_000_000, 8.0, 12.0), tier(200_000, 4.0, 15.0)];
+        Price { cached_input: Some(0.5), above, ..Price::new(2.0, 10.0) }
+    }
+
+    #[test]
+    fn the_length_of_a_request_decides_about_all_of_its_tokens() {
+        for (input, cached, cost) in [
+            (199_999, 0, 399_998_000_010),
+            (200_000, 0, 400_000_000_010),
+            (200_001, 0, 800_004_000_015),
+            (300_000, 0, 1_200_000_000_015),
+            (100_000, 100_000, 250_000_000_010),
+            (100_000, 100_001, 800_004_000_015),
+            (1_000_001, 0, 8_000_008_000_012),
+        ] {
+            let tokens = Tokens { input, cached, cache_write: 0, output: 1 };
+            // In millionths of a millionth; the last digits are those of the one written token.
+            let (reading, writing) = (cost / 100 * 100, cost % 100 * 1_000_000);
+            assert_eq!(tiered().of(tokens), Money(reading + writing), "{input} {cached}");
+        }
+        assert_eq!(tiered().tier(200_000), None);
+        assert_eq!(tiered().tier(200_001).map(|it| it.tokens), Some(200_000));
+        assert_eq!(tiered().tier(u64::MAX).map(|it| it.tokens), Some(1_000_000));
+    }
+
+    #[test]
+    fn the_dearest_that_a_request_can_become_is_dearer_than_all_that_it_does() {
+        let price = Price { cache_write: Some(5.0), ..tiered() };
+        for most in [0, 1, 200_000, 200_001, 2_000_000] {
+            let dearest = price.dearest(most);
+            for read in [0, 1, 199_999, 200_000, 200_001, 1_000_001].map(|it: u64| it.min(most)) {
+                for (input, cached, cache_write) in [(read, 0, 0), (0, read, 0), (0, 0, read)] {
+                    let tokens = Tokens { input, cached, cache_write, output: 9 };
+                    let aside = Tokens { input: most, output: 9, ..Tokens::default() };
+                    assert!(price.of(tokens) <= dearest.of(aside), "{read} of {most}");
+                }
+            }
+        }
     }
 }

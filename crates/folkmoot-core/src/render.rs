@@ -90,16 +90,26 @@ fn conversation(
 ) -> Vec<Message> {
     let mut messages = vec![Message::plain(Role::System, system(spec, agent))];
     for link in chain(known, prompt) {
-        if let Some(own) = link.own {
+        if let Some((own, call)) = link.own {
+            let kept = own.provider.as_ref().filter(|_| is_own(&spec.team.asked(call), agent));
             messages.push(Message {
                 tool_calls: own.tool_calls.clone(),
-                provider: own.provider.clone(),
+                provider: kept.cloned(),
                 ..Message::plain(Role::Assistant, own.text.clone())
             });
         }
         add(spec, known, link.parts, most, &mut messages);
     }
     messages
+}
+
+/// Whether what answered for `earlier` is at home where `agent` is asked now: a provider's own fields
+/// return to no other (rules.md 10.7).
+fn is_own(earlier: &Agent, agent: &Agent) -> bool {
+    match (&earlier.target, &agent.target) {
+        (Target::Model(earlier), Target::Model(model)) => earlier.provider == model.provider,
+        (earlier, target) => earlier == target,
+    }
 }
 
 /// The same in all calls of an agent in a run.
@@ -113,7 +123,8 @@ fn system(spec: &Spec, agent: &Agent) -> String {
 
 /// One request of a conversation: what the agent said before it, and what is added.
 struct Link<'a> {
-    own: Option<&'a Answer>,
+    /// With the call that it answers.
+    own: Option<(&'a Answer, &'a Call)>,
     parts: &'a [Part],
 }
 
@@ -123,8 +134,8 @@ fn chain<'a>(known: &'a Known, prompt: &'a Prompt) -> Vec<Link<'a>> {
     let mut prompt = prompt;
     loop {
         let before = prompt.continues.as_ref().and_then(|key| known.get(key.as_str()));
-        let own = before.and_then(|entry| entry.outcome.as_ref()?.as_ref().ok());
-        let own = own.map(|answer| &**answer).filter(|answer| is_sent(answer, prompt));
+        let own = before.and_then(|it| Some((&**it.outcome.as_ref()?.as_ref().ok()?, &it.call)));
+        let own = own.filter(|(answer, _)| is_sent(answer, prompt));
         links.push(Link { own, parts: &prompt.parts });
         match before.map(|entry| &entry.call) {
             Some(Call::Agent { prompt: earlier, .. }) => prompt = earlier,
@@ -245,40 +256,42 @@ pub(crate) const FRAME: u64 = 16;
 /// No tokenizer makes more tokens than bytes, and what continues a request whose size the provider
 /// has reported is known to the token; so the bound holds without knowing the tokenizer.
 pub(crate) fn worst_case(spec: &Spec, known: &Known, call: &Call) -> WorstCase {
-    let Call::Agent { agent, prompt } = call else {
-        return WorstCase {
-            input: 0,
-            output: Some(0),
-            can_shrink: false,
-            price: Some(Price::FREE),
-        };
+    let free = Price::free().dearest(0);
+    let Call::Agent { prompt, .. } = call else {
+        return WorstCase { input: 0, output: Some(0), can_shrink: false, rates: Some(free) };
     };
     let fixed = |tokens: Tokens| WorstCase {
-        input: tokens.input.saturating_add(tokens.cached),
+        input: tokens.read(),
         output: Some(tokens.output),
         can_shrink: false,
-        price: Some(Price::FREE),
+        rates: Some(free),
     };
-    let agent = spec.team.agent(agent);
+    let agent = spec.team.asked(call);
     match &agent.target {
         Target::Script(script) => fixed(script.worst_case()),
         Target::Demo => fixed(team::DEMO_USAGE),
-        Target::Model(model) => WorstCase {
-            input: largest_input(spec, known, agent, prompt),
-            output: model.max_output_tokens,
-            can_shrink: true,
-            price: model.price,
-        },
+        Target::Model(model) => {
+            let input = largest_input(spec, known, &agent, prompt);
+            WorstCase {
+                input,
+                output: model.max_output_tokens,
+                can_shrink: true,
+                rates: model.price.as_ref().map(|price| price.dearest(input)),
+            }
+        }
     }
 }
 
 fn largest_input(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> u64 {
     let base = prompt.continues.as_ref().and_then(|key| known.get(key.as_str()));
     // What a person put in place of an answer was never counted.
-    let base = base.filter(|base| base.asked > known.amended).map(Entry::usage);
+    let base = base.filter(|base| base.asked > known.amended);
+    // Another model counts other tokens.
+    let base = base.filter(|base| spec.team.asked(&base.call).target == agent.target);
+    let base = base.map(Entry::usage);
     // Nor is a request known that is shortened more than the one it continues.
     let base = base.filter(|_| longest_quote(spec, known, agent, prompt) == usize::MAX);
-    match base.filter(|usage| !usage.estimated && usage.tokens.input > 0) {
+    match base.filter(|usage| !usage.estimated && usage.tokens.read() > 0) {
         Some(usage) => {
             let mut added = Vec::new();
             add(spec, known, &prompt.parts, usize::MAX, &mut added);
@@ -318,14 +331,14 @@ fn guess(messages: &[Message]) -> u64 {
 /// four bytes, but no more than was set aside or fits the model's window. Scripts and the demo use nothing that they do not
 /// report.
 pub(crate) fn estimate(spec: &Spec, known: &Known, entry: &Entry) -> Usage {
-    let Call::Agent { agent, prompt } = &entry.call else { return Usage::default() };
-    let agent = spec.team.agent(agent);
+    let Call::Agent { prompt, .. } = &entry.call else { return Usage::default() };
+    let agent = spec.team.asked(&entry.call);
     let Target::Model(model) = &agent.target else { return Usage::default() };
     let aside = entry.reserved.map(|aside| aside.tokens.input);
     let most = aside.into_iter().chain(model.context_window).min().unwrap_or(u64::MAX);
-    let input = bytes(&messages(spec, known, agent, prompt)).div_ceil(4).min(most);
+    let input = bytes(&messages(spec, known, &agent, prompt)).div_ceil(4).min(most);
     let tokens = Tokens { input, ..Tokens::default() };
-    Usage { tokens, cost: model.price.map(|price| price.of(tokens)), estimated: true }
+    Usage { tokens, cost: model.price.as_ref().map(|price| price.of(tokens)), estimated: true }
 }
 
 #[cfg(test)]

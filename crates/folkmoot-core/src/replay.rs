@@ -108,17 +108,18 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Whether it asks this call of its origin again, whatever came of it.
-    fn asks(&self, key: &Key, entry: &Entry) -> bool {
+    /// Whether it asks this call of its origin again, whatever came of it. What a later target answered
+    /// has its answer.
+    fn asks(&self, known: &Known, key: &Key, entry: &Entry) -> bool {
         match &self.from {
             Some(from) => from == key,
-            None => lacks_answer(entry),
+            None => lacks_answer(entry) && !known.is_rescued(key),
         }
     }
 
     /// What the person adds to the calls of `known`.
     fn words(&self, known: &Known) -> Vec<(Key, Arc<str>)> {
-        let asked = known.iter().filter(|(key, entry)| self.asks(key, entry));
+        let asked = known.iter().filter(|(key, entry)| self.asks(known, key, entry));
         let words = |text: &Arc<str>| asked.map(|(key, _)| (key.clone(), text.clone())).collect();
         self.prompt.as_ref().map(words).unwrap_or_default()
     }
@@ -159,7 +160,7 @@ pub fn fork(origin: &str, records: &[Record], change: &Change, wall: u64) -> Vec
             let entry = old.known().get(key.as_str()).filter(|entry| entry.call == *call)?;
             let is_touched = changed.as_ref().is_none_or(|changed| changed.touches(call));
             let is_made_anew = call.sources().any(|source| amended.contains(source));
-            let is_asked_again = retry.as_ref().is_some_and(|retry| retry.asks(key, entry));
+            let is_asked_again = retry.as_ref().is_some_and(|it| it.asks(old.known(), key, entry));
             let is_kept = !is_touched && !is_made_anew && !is_asked_again;
             (is_kept && is_answer(entry)).then_some(entry)
         });

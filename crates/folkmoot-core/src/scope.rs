@@ -131,7 +131,7 @@ impl<'a> Scope<'a> {
         Scope { call_within, ..self.clone() }
     }
 
-    /// The same place for what a turn does after its first call: the clock of that call goes on.
+    /// The same place for what a turn does after its call `first`: the clock of that call goes on.
     pub(crate) fn going_on(&self, first: &Key) -> Scope<'a> {
         let began = self.known.get(first.as_str()).map(|entry| entry.asked_at);
         let ends = began.zip(self.call_within).map(|(began, within)| began + within);
@@ -188,6 +188,11 @@ impl<'a> Scope<'a> {
         turn::take(self, name, self.agent(agent), prompt)
     }
 
+    /// The key of what is called `name` here.
+    pub(crate) fn key(&self, name: &str) -> Key {
+        Key::under(&self.path, name)
+    }
+
     /// Makes one call and halts until there is a reply.
     pub(crate) fn call(&self, name: &str, call: Call) -> Step<Reply> {
         self.want(name, call, None)
@@ -199,7 +204,7 @@ impl<'a> Scope<'a> {
     }
 
     fn want(&self, name: &str, call: Call, forbidden: Option<Fault>) -> Step<Reply> {
-        let key = Key::under(&self.path, name);
+        let key = self.key(name);
         let call = self.known.worded(&key, call);
         let fitting = self.known.fitting(&key, &call);
         if let Some((outcome, entry)) = fitting.and_then(|it| Some((it.outcome.clone()?, it))) {
@@ -235,7 +240,7 @@ impl<'a> Scope<'a> {
 
     /// How long the turn `name` took, from its first request to its last answer.
     pub fn took(&self, name: &str) -> Duration {
-        let calls = self.known.turn(&Key::under(&self.path, name));
+        let calls = self.known.turn(&self.key(name));
         let began = calls.iter().map(|entry| entry.asked_at).min();
         let ended = calls.iter().map(|entry| entry.settled_at).max();
         ended.unwrap_or_default().since(began.unwrap_or_default())
@@ -243,7 +248,7 @@ impl<'a> Scope<'a> {
 
     /// Whether the turn `name` has a call that is not answered yet.
     pub fn is_under_way(&self, name: &str) -> bool {
-        self.known.turn(&Key::under(&self.path, name)).iter().any(|entry| entry.is_open())
+        self.known.turn(&self.key(name)).iter().any(|entry| entry.is_open())
     }
 
     /// Lets every branch have its turn, and waits only then. What becomes known in one branch moves no

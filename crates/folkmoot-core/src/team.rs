@@ -1,12 +1,12 @@
 //! Who takes part: agents, what answers for them, and what they may use.
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    call::{Answer, FailureKind, Fault, Outcome, Tokens, ToolCall},
+    call::{Answer, Call, FailureKind, Fault, Outcome, Tokens, ToolCall},
     limits::Limits,
     money::Price,
     time::Duration,
@@ -55,6 +55,17 @@ impl Team {
             .expect("a checked spec names its own agents")
     }
 
+    /// The agent that a call asks, with the target that it asks; a foreign agent panics.
+    pub fn asked(&self, call: &Call) -> Cow<'_, Agent> {
+        let agent = self.agent(call.agent());
+        match call {
+            Call::Agent { target, .. } if *target != FIRST_TARGET => {
+                Cow::Owned(agent.answered_by(*target))
+            }
+            Call::Agent { .. } | Call::Tool { .. } => Cow::Borrowed(agent),
+        }
+    }
+
     /// Whether there is an agent with this id.
     pub fn has(&self, id: &AgentId) -> bool {
         self.agents.iter().any(|agent| agent.id == *id)
@@ -94,9 +105,24 @@ pub struct Agent {
     /// Its own limits; reaching one fails its calls, not the run.
     #[serde(default)]
     pub limits: Limits,
-    /// What answers for it.
+    /// What answers for it: the first target of its chain.
+    pub target: Target,
+    /// The later targets of its chain, in order (agents.md §3).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<Fallback>,
+}
+
+/// A later target of a chain: it is asked when the one before it failed in a way that another may not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fallback {
+    /// Its number in the chain as it is written, from 2; those that are left out keep theirs.
+    pub number: u32,
+    /// What answers.
     pub target: Target,
 }
+
+/// The number of the target that an agent's chain begins with.
+pub const FIRST_TARGET: u32 = 1;
 
 /// How many model calls one turn may take unless its agent says otherwise.
 pub const MAX_STEPS: u32 = 30;
@@ -115,7 +141,23 @@ impl Agent {
             retries: 0,
             limits: Limits::default(),
             target,
+            fallbacks: Vec::new(),
         }
+    }
+
+    /// The same agent where the target with this number answers for it; it has no others.
+    ///
+    /// A number that its chain does not have, as in a damaged log, is taken for the first.
+    #[must_use]
+    pub fn answered_by(&self, number: u32) -> Agent {
+        let later = self.fallbacks.iter().find(|fallback| fallback.number == number);
+        let target = later.map_or(&self.target, |fallback| &fallback.target).clone();
+        Agent { target, fallbacks: Vec::new(), ..self.clone() }
+    }
+
+    /// The number of the target that is asked after the one with this number.
+    pub(crate) fn next_target(&self, number: u32) -> Option<u32> {
+        self.fallbacks.iter().map(|fallback| fallback.number).find(|next| *next > number)
     }
 
     /// Whether its grants allow the tool `name`, `tool.action` (agents.md §5): a grant is a tool with
@@ -138,6 +180,17 @@ pub enum Target {
     Script(Script),
     /// Canned offline replies.
     Demo,
+}
+
+impl Target {
+    /// What it is called where a model is shown; a script by its label.
+    pub fn label(&self) -> Option<String> {
+        match self {
+            Target::Model(model) => Some(model.to_string()),
+            Target::Script(script) => script.label.as_ref().map(ToString::to_string),
+            Target::Demo => Some("demo".to_owned()),
+        }
+    }
 }
 
 /// A model behind an API.
@@ -279,4 +332,4 @@ impl Script {
 }
 
 /// What one call of the offline demo uses.
-pub const DEMO_USAGE: Tokens = Tokens { input: 120, cached: 0, output: 40 };
+pub const DEMO_USAGE: Tokens = Tokens { input: 120, cached: 0, cache_write: 0, output: 40 };

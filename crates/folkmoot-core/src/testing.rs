@@ -64,9 +64,9 @@ impl World for Scripted {
     fn answer(&mut self, spec: &Spec, run: &Run, _: &Key, entry: &Entry) -> Option<Happening> {
         let reply = match &entry.call {
             Call::Tool { request, .. } => ScriptedReply::text(request.arguments.to_string()),
-            Call::Agent { agent, prompt } => {
-                let agent = spec.team.agent(agent);
-                let messages = render::messages(spec, run.known(), agent, prompt);
+            Call::Agent { prompt, .. } => {
+                let agent = spec.team.asked(&entry.call);
+                let messages = render::messages(spec, run.known(), &agent, prompt);
                 let last = messages.last().map_or("", |message| &*message.content);
                 let Target::Script(script) = &agent.target else { return None };
                 let echo = ScriptedReply::text(last);

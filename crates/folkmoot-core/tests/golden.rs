@@ -31,6 +31,7 @@ fn logs() -> impl Iterator<Item = (Vec<Record>, &'static str, ExpectFile)> {
         "broadcast",
         "consensus",
         "debate",
+        "failover",
         "faults",
         "fork",
         "relay",

@@ -9,7 +9,7 @@ use folkmoot_core::{
     render,
     run::{Command, Run, Stepped},
     spec::Spec,
-    team::{Agent, AgentId},
+    team::{Agent, AgentId, FIRST_TARGET},
     time::Time,
 };
 use tokio::{
@@ -319,7 +319,11 @@ impl Driver {
         let world = self.world.clone();
         let name = key.clone();
         let job = match &entry.call {
-            Call::Agent { prompt, .. } => {
+            Call::Agent { prompt, target, .. } => {
+                let agent = match *target {
+                    FIRST_TARGET => agent,
+                    later => Arc::new(agent.answered_by(later)),
+                };
                 let messages = render::messages(&self.spec, self.run.known(), &agent, prompt);
                 let max_output_tokens = entry.reserved.map(|reserved| reserved.tokens.output);
                 let request = Request {

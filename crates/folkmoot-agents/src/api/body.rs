@@ -20,11 +20,16 @@ const REPLY_LIMIT: usize = 64 << 20;
 /// be used again.
 const TAIL: Duration = Duration::from_millis(20);
 
+/// The byte order mark.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
 type Chunks<'a> = Pin<Box<dyn Stream<Item = Result<Bytes, Failure>> + Send + 'a>>;
 
 /// A body under way, with bounds on its size and its silences.
 pub(super) struct Body<'a> {
     chunks: Chunks<'a>,
+    /// What was looked at and not taken yet.
+    held: Vec<u8>,
     patience: &'a Patience,
     has_begun: bool,
     /// How many more bytes it may have.
@@ -37,7 +42,28 @@ impl<'a> Body<'a> {
         chunks: impl Stream<Item = Result<Bytes, Failure>> + Send + 'a,
         patience: &'a Patience,
     ) -> Body<'a> {
-        Body { chunks: Box::pin(chunks), patience, has_begun: false, left: REPLY_LIMIT }
+        let (chunks, held) = (Box::pin(chunks), Vec::new());
+        Body { chunks, held, patience, has_begun: false, left: REPLY_LIMIT }
+    }
+
+    /// Its first byte that is no blank, the mark of an encoding left aside. Nothing is taken.
+    pub(super) async fn first_byte(&mut self) -> Result<Option<u8>, Failure> {
+        let mut held = Vec::new();
+        loop {
+            let text = held.trim_ascii_start();
+            let is_marked = text.len() < MARK.len() && MARK.starts_with(text);
+            let text = text.strip_prefix(MARK).unwrap_or(text).trim_ascii_start();
+            let first = text.first().copied().filter(|_| !is_marked);
+            if first.is_some() {
+                self.held = held;
+                return Ok(first);
+            }
+            let Some(chunk) = self.next().await? else {
+                self.held = held;
+                return Ok(None);
+            };
+            held.extend_from_slice(&chunk);
+        }
     }
 
     /// All of it.
@@ -73,6 +99,9 @@ impl<'a> Body<'a> {
     }
 
     async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        if !self.held.is_empty() {
+            return Ok(Some(std::mem::take(&mut self.held).into()));
+        }
         let wait = if self.has_begun { self.patience.idle } else { self.patience.first_byte };
         let chunk = timeout(wait, self.chunks.next()).await.map_err(|_| silence(wait))?;
         let Some(chunk) = chunk.transpose()? else { return Ok(None) };

@@ -86,6 +86,13 @@ impl Chat {
                     "/cached_tokens",
                 ],
             ),
+            cache_write: number(
+                usage,
+                &[
+                    "/prompt_tokens_details/cache_creation_input_tokens",
+                    "/prompt_tokens_details/cache_write_tokens",
+                ],
+            ),
             written: sum([written, apart]),
         }
     }
@@ -377,7 +384,7 @@ mod tests {
     }
 
     fn tokens(input: u64, cached: u64, output: u64) -> Tokens {
-        Tokens { input, cached, output }
+        Tokens { input, cached, output, ..Tokens::default() }
     }
 
     #[test]
@@ -405,7 +412,7 @@ mod tests {
             let whole = json!({"prompt_tokens": 1000, "completion_tokens": 10});
             let used = tokens_of(USUAL, &[whole, report.clone()]);
             assert_eq!(used, tokens(100, 900, 10), "{report}");
-            let price = Price { input: 10.0, output: 50.0, cached_input: Some(1.0) };
+            let price = Price { cached_input: Some(1.0), ..Price::new(10.0, 50.0) };
             assert_eq!(price.of(used), Money::from_usd(0.0024));
         }
     }

@@ -119,7 +119,8 @@ impl<'a> Draft<'a> {
 
     /// Adds a whole reply, whose end proves itself.
     pub(super) fn take_whole(&mut self, body: &[u8]) -> Result<(), Failure> {
-        self.read(std::str::from_utf8(body).map_err(malformed)?)?;
+        let text = std::str::from_utf8(body).map_err(malformed)?;
+        self.read(text.trim_start_matches('\u{feff}'))?;
         self.has_end_mark = true;
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use folkmoot_core::{call::FailureKind, text::shorten, words::Language};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::retry::Failure;
 
@@ -128,8 +128,23 @@ pub(super) fn in_reply(value: &Value) -> Option<Said> {
     {
         return Some(said(base));
     }
-    let is_bare = value.get("choices").is_none() && value.get("code").is_some_and(is_set);
-    (is_bare && value.get("message").is_some()).then(|| said(value))
+    let is_reply = ["choices", "candidates", "content"].iter().any(|it| value.get(it).is_some());
+    if is_reply { None } else { bare(value) }
+}
+
+/// The error that a value is which is nothing else.
+fn bare(value: &Value) -> Option<Said> {
+    let is_full = |it: &Value| is_set(it) && *it != json!([]) && *it != json!({});
+    let fields = ["errors", "detail", "error_code", "errorMessage"];
+    if let Some(field) = fields.iter().find_map(|field| value.get(field).filter(|it| is_full(it))) {
+        return Some(match field {
+            Value::Array(errors) => said(errors.first().unwrap_or(value)),
+            Value::Object(_) => said(field),
+            _ => said(value),
+        });
+    }
+    let is_coded = value.get("code").is_some_and(is_set) && value.get("message").is_some();
+    (is_coded || value.get("success") == Some(&Value::Bool(false))).then(|| said(value))
 }
 
 /// The words of an error that came with an HTTP status of its own.
@@ -161,8 +176,9 @@ fn is_set(value: &Value) -> bool {
 }
 
 fn said(error: &Value) -> Said {
-    const CODES: [&str; 4] = ["code", "status", "status_code", "type"];
-    const TEXTS: [&str; 5] = ["message", "msg", "status_msg", "detail", "error"];
+    const CODES: [&str; 5] = ["code", "status", "status_code", "error_code", "type"];
+    const TEXTS: [&str; 7] =
+        ["message", "msg", "status_msg", "error_msg", "errorMessage", "detail", "error"];
     let fields = |names: &'static [&str]| names.iter().filter_map(|name| error.get(name));
     let numbers = fields(&CODES).filter_map(status_in);
     let names: Vec<&str> = fields(&CODES).filter_map(Value::as_str).collect();
@@ -196,8 +212,6 @@ pub(super) fn excerpt(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -340,6 +354,16 @@ mod tests {
                 "InvalidApiKey: no",
             ),
             (json!({"base_resp": {"status_code": 1002, "status_msg": "no"}}), 500, "no"),
+            (json!({"detail": "no"}), 500, "no"),
+            (
+                json!({"detail": [{"loc": ["body"], "msg": "no", "type": "missing"}]}),
+                500,
+                "missing: no",
+            ),
+            (json!({"success": false, "errors": [{"code": 429, "message": "no"}]}), 429, "no"),
+            (json!({"success": false, "code": 1302, "msg": "no"}), 500, "no"),
+            (json!({"error_code": 17, "error_msg": "no"}), 500, "no"),
+            (json!({"errorMessage": "no"}), 500, "no"),
             (json!([{"candidates": []}, {"error": {"code": 503, "message": "no"}}]), 503, "no"),
         ];
         for (reply, status, text) in shapes {
@@ -354,6 +378,8 @@ mod tests {
             json!({"choices": [{"delta": {"content": "error"}}], "error": null}),
             json!({"choices": [], "code": 0, "message": "success", "error": ""}),
             json!({"choices": [], "base_resp": {"status_code": 0, "status_msg": ""}}),
+            json!({"choices": [], "detail": "high", "errors": [1], "success": false}),
+            json!({"type": "message", "content": [], "errors": [], "detail": null}),
             json!({"usage": {}}),
             json!({}),
         ] {

@@ -32,6 +32,10 @@ impl Wire for Gemini {
         url
     }
 
+    fn models_url(&self, base: &Url) -> Url {
+        below_version(base, "v1beta", &["models"])
+    }
+
     fn key_header(&self) -> (&'static str, &'static str) {
         ("x-goog-api-key", "")
     }
@@ -109,6 +113,7 @@ fn reported(usage: &Value) -> Reported {
     Reported {
         read: sum([at("/promptTokenCount"), at("/toolUsePromptTokenCount")]),
         cached: at("/cachedContentTokenCount"),
+        cache_write: None,
         written: sum([at("/candidatesTokenCount"), at("/thoughtsTokenCount")]),
     }
 }
@@ -395,7 +400,10 @@ mod tests {
             total.update(reported(&usage));
         }
         let usage = total.usage(400, 80);
-        assert_eq!(usage.tokens, Tokens { input: 105, cached: 900, output: 40 });
+        assert_eq!(
+            usage.tokens,
+            Tokens { input: 105, cached: 900, output: 40, ..Tokens::default() }
+        );
         assert_eq!((usage.tokens.total(), usage.estimated), (1045, false));
     }
 }

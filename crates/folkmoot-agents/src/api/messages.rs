@@ -29,6 +29,10 @@ impl Wire for Messages {
         below_version(base, "v1", &["messages"])
     }
 
+    fn models_url(&self, base: &Url) -> Url {
+        below_version(base, "v1", &["models"])
+    }
+
     fn key_header(&self) -> (&'static str, &'static str) {
         ("x-api-key", "")
     }
@@ -39,6 +43,8 @@ impl Wire for Messages {
 
     /// Requests only grow at their end, so what this one marks there is what the next one finds in
     /// the cache; the instructions, which all conversations of an agent share, have their own mark.
+    /// Servers look only twenty blocks back from a mark for what they have, so where the request
+    /// before ended is marked again: three marks of the four that a request may have.
     fn body(&self, question: &Question<'_>) -> Value {
         let (instructions, sides) = sides(&question.turns);
         let max_tokens = question.max_tokens.unwrap_or(USUAL_OUTPUT);
@@ -48,9 +54,8 @@ impl Wire for Messages {
             mark_for_cache(&mut body["system"]);
         }
         let mut messages: Vec<_> = sides.map(message).collect();
-        if let Some(last) = messages.last_mut() {
-            mark_for_cache(&mut last["content"]);
-        }
+        let ends = messages.iter_mut().rev().filter(|message| message["role"] == "user");
+        ends.take(2).for_each(|message| mark_for_cache(&mut message["content"]));
         body["messages"] = messages.into();
         body["stream"] = json!(true);
         body
@@ -123,14 +128,14 @@ fn thoughts(kept: &Map<String, Value>) -> impl Iterator<Item = Value> {
     })
 }
 
-/// The parts that came from the cache and that went into it are counted beside the others; what
-/// goes in counts as input, for there is no bucket of its own.
+/// The parts that came from the cache and that went into it are counted beside the others.
 fn reported(usage: &Value) -> Reported {
     let cached = number(usage, &["/cache_read_input_tokens"]);
-    let stored = number(usage, &["/cache_creation_input_tokens"]);
+    let cache_write = number(usage, &["/cache_creation_input_tokens"]);
     Reported {
-        read: sum([number(usage, &["/input_tokens"]), stored, cached]),
+        read: sum([number(usage, &["/input_tokens"]), cache_write, cached]),
         cached,
+        cache_write,
         written: number(usage, &["/output_tokens"]),
     }
 }
@@ -339,7 +344,7 @@ mod tests {
             &model("anthropic"),
             thoughtful(),
             &expect![[
-                r#"{"model":"m-1","max_tokens":8192,"system":[{"type":"text","text":"You are 产品经理.","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"Q3 优先做哪个功能？\n\"Export\" </b>"}]},{"role":"assistant","content":[{"type":"thinking","thinking":"I should look.","signature":"s1"},{"type":"redacted_thinking","data":"d1"},{"type":"thinking","signature":"s2","thinking":""},{"type":"tool_use","id":"c1","name":"look","input":{"at":"a"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"nothing there","cache_control":{"type":"ephemeral"}}]}],"stream":true}"#
+                r#"{"model":"m-1","max_tokens":8192,"system":[{"type":"text","text":"You are 产品经理.","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"Q3 优先做哪个功能？\n\"Export\" </b>","cache_control":{"type":"ephemeral"}}]},{"role":"assistant","content":[{"type":"thinking","thinking":"I should look.","signature":"s1"},{"type":"redacted_thinking","data":"d1"},{"type":"thinking","signature":"s2","thinking":""},{"type":"tool_use","id":"c1","name":"look","input":{"at":"a"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"nothing there","cache_control":{"type":"ephemeral"}}]}],"stream":true}"#
             ]],
         );
     }
@@ -352,20 +357,20 @@ mod tests {
             &model("deepseek"),
             messages,
             &expect![[
-                r#"{"model":"m-1","max_tokens":8192,"system":[{"type":"text","text":"You are 产品经理.","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"Q3 优先做哪个功能？\n\"Export\" </b>"}]},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"look","input":{"at":"a"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"nothing there"},{"type":"text","text":"Look again.","cache_control":{"type":"ephemeral"}}]}],"stream":true}"#
+                r#"{"model":"m-1","max_tokens":8192,"system":[{"type":"text","text":"You are 产品经理.","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"Q3 优先做哪个功能？\n\"Export\" </b>","cache_control":{"type":"ephemeral"}}]},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"look","input":{"at":"a"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"nothing there"},{"type":"text","text":"Look again.","cache_control":{"type":"ephemeral"}}]}],"stream":true}"#
             ]],
         );
     }
 
     #[test]
-    fn each_request_extends_the_one_before_but_for_the_mark_at_its_end() {
+    fn each_request_extends_the_one_before_with_the_mark_at_its_end() {
         let mut messages = conversation();
         let first = body(&Messages, &model("anthropic"), messages.clone());
         messages.extend([message(Role::Assistant, "Export."), message(Role::User, "Why?")]);
         let second = body(&Messages, &model("anthropic"), messages);
-        let shared = first.rfind(",\"cache_control\"").expect("the end is marked");
+        let shared = first.rfind("],\"stream\"").expect("the field stands behind the messages");
         assert_eq!(first[..shared], second[..shared]);
-        assert_eq!(second.matches("cache_control").count(), 2);
+        assert_eq!(second.matches("cache_control").count(), 3);
     }
 
     fn answer(events: &[Value]) -> Answer {
@@ -470,9 +475,10 @@ mod tests {
             "output_tokens": 10
         });
         let used = tokens_of(std::slice::from_ref(&usage));
-        assert_eq!(used, Tokens { input: 150, cached: 900, output: 10 });
-        let price = Price { input: 10.0, output: 50.0, cached_input: Some(1.0) };
-        assert_eq!(price.of(used), Money::from_usd(0.0029));
+        assert_eq!(used, Tokens { input: 100, cached: 900, cache_write: 50, output: 10 });
+        let prices = Price::new(10.0, 50.0);
+        let price = Price { cached_input: Some(1.0), cache_write: Some(12.5), ..prices };
+        assert_eq!(price.of(used), Money::from_usd(0.003_025));
         // The end of a stream may repeat it in whole or in part.
         for again in [usage.clone(), json!({"output_tokens": 10}), json!({"input_tokens": 0})] {
             assert_eq!(tokens_of(&[usage.clone(), again]), used);
@@ -490,7 +496,7 @@ mod tests {
         assert!(draft.usage(400).estimated);
         let end = json!({"type": "message_delta", "delta": {}, "usage": {"output_tokens": 3}});
         draft.take_event(&event(&end)).expect("it is sound");
-        assert_eq!(draft.usage(400).tokens, Tokens { input: 7, cached: 0, output: 3 });
+        assert_eq!(draft.usage(400).tokens, Tokens { input: 7, output: 3, ..Tokens::default() });
         assert!(!draft.usage(400).estimated);
     }
 }

@@ -25,7 +25,7 @@ use folkmoot_core::{
 };
 use folkmoot_runtime::backend::{Delta, OnDelta, Request, Response};
 use futures_util::TryStreamExt;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
 use tokio::time::timeout;
 
 pub(crate) use self::wire::{Wire, wire};
@@ -40,7 +40,7 @@ use crate::{
     http::{Http, failure_of},
     patience::Patience,
     provider::Provider,
-    retry::{Backoff, Failure, Persisted, Terms, retry_after},
+    retry::{Backoff, Failure, Persisted, Terms, retry_after, retry_after_ms},
     usage::{estimated_tokens, sum},
 };
 
@@ -91,7 +91,7 @@ impl Api<'_> {
             backoff: self.backoff,
         };
         let tell = |text: &str| on_delta(Delta::Retry(text));
-        response(terms.persist(tell, || self.attempt(call)).await, model)
+        response(terms.persist(tell, || self.attempt(call)).await)
     }
 
     /// One request and its reply. What a failed attempt says is safe to show.
@@ -109,13 +109,28 @@ impl Api<'_> {
         }
         let mut draft = Draft::new(&*call.provider.wire, call.on_delta);
         let read = self.read(response, &mut draft).await;
-        let usage = draft.usage(call.sent());
+        let usage = priced(draft.usage(call.sent()), call.model);
         let prefix = format!("call-{}", call.request.nth);
         let answer = read.and_then(|()| draft.finish(&call.model.provider, &prefix));
         match answer {
             Ok(answer) => Ok((answer, usage)),
             Err(failure) => Err(Failure { usage, ..failure }),
         }
+    }
+
+    /// Asks for the list of models; only that there is an answer counts, and that the key is good.
+    pub(crate) async fn probe(&self, provider: &Provider) -> Result<(), Failure> {
+        let url = provider.models_url();
+        let request = self.http.client(&url)?.get(url).headers(provider.headers.clone());
+        let response = request.send().await.map_err(failure_of)?;
+        let status = response.status();
+        if status.is_success() || matches!(status.as_u16(), 404 | 405) {
+            return Ok(());
+        }
+        let body = self.body(response).collect().await.unwrap_or_default();
+        let words = in_refusal(&String::from_utf8_lossy(&body));
+        let text = [status.to_string(), words].join("; ");
+        Err(Failure::new(kind_of(status.as_u16(), &text), text.trim_end_matches("; ")))
     }
 
     /// Sends the request and waits for the beginning of the reply.
@@ -129,7 +144,8 @@ impl Api<'_> {
             .header(ACCEPT, "text/event-stream, application/json")
             .headers(call.provider.headers.clone())
             .body(call.body.clone());
-        let unheard = |failure| Failure { usage: unanswered(call.sent()), ..failure };
+        let unheard =
+            |failure| Failure { usage: priced(unanswered(call.sent()), call.model), ..failure };
         match timeout(self.patience.first_byte, request.send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) if error.is_connect() || error.is_builder() => Err(failure_of(error)),
@@ -143,6 +159,9 @@ impl Api<'_> {
         let status = response.status();
         let header = |name| response.headers().get(name).and_then(|it| it.to_str().ok());
         let asks = header(RETRY_AFTER).and_then(|value| retry_after(value, SystemTime::now()));
+        let exactly = response.headers().get("retry-after-ms");
+        let exactly = exactly.and_then(|it| retry_after_ms(it.to_str().ok()?));
+        let asks = exactly.or(asks);
         let moved = header(LOCATION).map(|place| format!("moved to {place}"));
         // Its words are welcome, but not worth a long wait.
         let body = timeout(self.patience.connect, self.body(response).collect()).await;
@@ -168,21 +187,53 @@ impl Api<'_> {
         response: reqwest::Response,
         draft: &mut Draft<'_>,
     ) -> Result<(), Failure> {
-        let content_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-        let content_type = String::from_utf8_lossy(content_type.unwrap_or_default()).to_lowercase();
-        let body = self.body(response);
-        if content_type.contains("json") {
-            draft.take_whole(&body.collect().await?)
-        } else if content_type.contains("html") {
-            let text = format!("this is no API: the reply is {content_type}");
-            Err(Failure::new(FailureKind::Config, text))
-        } else {
-            body.read_events(draft).await
+        let header = |name| {
+            let value = response.headers().get(name).map(HeaderValue::as_bytes);
+            String::from_utf8_lossy(value.unwrap_or_default()).to_lowercase()
+        };
+        let (content_type, encoding) = (header(CONTENT_TYPE), header(CONTENT_ENCODING));
+        if !matches!(&*encoding, "" | "identity") {
+            let text = format!("the reply is compressed ({encoding}), which nobody asked for");
+            return Err(Failure::new(FailureKind::Protocol, text));
+        }
+        let mut body = self.body(response);
+        let first = body.first_byte().await?;
+        match shape_of(&content_type, first) {
+            Shape::Whole => draft.take_whole(&body.collect().await?),
+            Shape::Events => body.read_events(draft).await,
+            Shape::Page => {
+                let text = format!("this is no API: the reply is a page ({content_type})");
+                Err(Failure::new(FailureKind::Config, text))
+            }
         }
     }
 
     fn body(&self, response: reqwest::Response) -> Body<'_> {
         Body::new(response.bytes_stream().map_err(failure_of), self.patience)
+    }
+}
+
+/// What a reply is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// An event stream.
+    Events,
+    /// One JSON value, though a stream was asked for.
+    Whole,
+    /// Something for people.
+    Page,
+}
+
+/// What a reply is by its content; servers in between label it as they like. No line of an event
+/// stream begins with a brace or an angle.
+fn shape_of(content_type: &str, first: Option<u8>) -> Shape {
+    match first {
+        Some(b'<') => Shape::Page,
+        _ if content_type.contains("html") => Shape::Page,
+        Some(b'{' | b'[') => Shape::Whole,
+        None | Some(b'd' | b'e' | b'i' | b'r' | b':') => Shape::Events,
+        Some(_) if content_type.contains("json") => Shape::Whole,
+        Some(_) => Shape::Events,
     }
 }
 
@@ -202,13 +253,17 @@ fn unanswered(sent: usize) -> Usage {
     Usage { tokens: Tokens { input, ..Tokens::default() }, cost: None, estimated: true }
 }
 
-fn response(persisted: Persisted<Done>, model: &Model) -> Response {
+/// What was used with its price, if that is known. Each attempt has its own: what the tokens of one
+/// cost may depend on its length.
+fn priced(usage: Usage, model: &Model) -> Usage {
+    let price = model.price.as_ref().filter(|_| usage.tokens.total() > 0);
+    Usage { cost: price.map(|price| price.of(usage.tokens)), ..usage }
+}
+
+fn response(persisted: Persisted<Done>) -> Response {
     let (outcome, last) = match persisted.outcome {
         Ok((answer, usage)) => (Ok(Arc::new(answer)), usage),
         Err(fault) => (Err(fault), Usage::default()),
     };
-    let usage = sum(persisted.wasted, last);
-    let price = model.price.filter(|_| usage.tokens.total() > 0);
-    let cost = price.map(|price| price.of(usage.tokens));
-    Response { outcome, usage: Usage { cost, ..usage } }
+    Response { outcome, usage: sum(persisted.wasted, last) }
 }

@@ -15,6 +15,8 @@ pub(crate) struct Reported {
     pub read: Option<u64>,
     /// The part of it that came from the cache.
     pub cached: Option<u64>,
+    /// The part of it that went into the cache.
+    pub cache_write: Option<u64>,
     /// All that was written, reasoning included.
     pub written: Option<u64>,
 }
@@ -24,6 +26,7 @@ impl Reported {
     pub(super) fn update(&mut self, later: Reported) {
         self.read = self.read.max(later.read);
         self.cached = self.cached.max(later.cached);
+        self.cache_write = self.cache_write.max(later.cache_write);
         self.written = self.written.max(later.written);
     }
 
@@ -35,11 +38,12 @@ impl Reported {
     /// The usage in buckets that do not overlap; estimated from the bytes sent and received where
     /// the server did not say.
     pub(super) fn usage(&self, sent: usize, received: usize) -> Usage {
-        let cached = self.cached.unwrap_or(0);
+        let (cached, cache_write) = (self.cached.unwrap_or(0), self.cache_write.unwrap_or(0));
         let read = self.read.unwrap_or_else(|| estimated_tokens(sent));
         let tokens = Tokens {
-            input: read.saturating_sub(cached),
+            input: read.saturating_sub(cached).saturating_sub(cache_write),
             cached,
+            cache_write,
             output: self.written.unwrap_or_else(|| estimated_tokens(received)),
         };
         Usage { tokens, cost: None, estimated: !self.is_complete() }
@@ -65,7 +69,7 @@ mod tests {
     use super::*;
 
     fn tokens(input: u64, cached: u64, output: u64) -> Tokens {
-        Tokens { input, cached, output }
+        Tokens { input, cached, output, ..Tokens::default() }
     }
 
     #[test]
@@ -89,14 +93,15 @@ mod tests {
         for (read, written) in
             [(Some(10), None), (Some(10), Some(5)), (None, Some(9)), (None, None)]
         {
-            reported.update(Reported { read, written, cached: None });
+            reported.update(Reported { read, written, ..Reported::default() });
         }
         assert_eq!(reported.usage(1, 1).tokens, tokens(10, 0, 9));
     }
 
     #[test]
     fn absurd_numbers_do_no_harm() {
-        let reported = Reported { read: Some(5), cached: Some(9), written: Some(u64::MAX) };
+        let reported =
+            Reported { read: Some(5), cached: Some(9), cache_write: None, written: Some(u64::MAX) };
         assert_eq!(reported.usage(1, 1).tokens, tokens(0, 9, u64::MAX));
         assert_eq!(sum([Some(u64::MAX), None, Some(2)]), Some(u64::MAX));
     }

@@ -21,6 +21,11 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync {
     /// Where `model` is asked, the API beginning at `base`.
     fn url(&self, base: &Url, model: &str) -> Url;
 
+    /// Where it is asked which models it has.
+    fn models_url(&self, base: &Url) -> Url {
+        below(base, &["models"])
+    }
+
     /// The header that carries the key, and what stands in it before the key.
     fn key_header(&self) -> (&'static str, &'static str);
 

@@ -57,7 +57,7 @@ pub(crate) fn request(retries: u32) -> Request {
 /// A call to a model of `provider`.
 pub(crate) fn request_to(provider: &str, retries: u32) -> Request {
     let model = Model {
-        price: Some(Price { input: 2.0, output: 8.0, cached_input: Some(1.0) }),
+        price: Some(Price { cached_input: Some(1.0), ..Price::new(2.0, 8.0) }),
         ..Model::new(provider, "stub")
     };
     let agent = Agent {

@@ -40,7 +40,7 @@ async fn a_streamed_reply_comes_in_pieces_with_its_usage_and_cost() {
     assert_eq!(answer(&response).provider, None);
     let shown = shown.into_inner().expect("nothing panics in it");
     assert_eq!(shown, ["R:They greet.", "T:Hello", "T:, 世界"]);
-    let tokens = Tokens { input: 400, cached: 600, output: 100 };
+    let tokens = Tokens { input: 400, cached: 600, output: 100, ..Tokens::default() };
     let cost = Some(Money::from_usd(0.0022));
     assert_eq!(response.usage, Usage { tokens, cost, estimated: false });
 }
@@ -96,7 +96,7 @@ async fn a_server_that_does_not_stream_is_read_too() {
     let response = ask(&stub, 0).await;
     assert_eq!(*answer(&response).text, *"hello");
     assert_eq!(answer(&response).tool_calls[0].arguments, json!({"at": "a"}));
-    assert_eq!(response.usage.tokens, Tokens { input: 10, cached: 0, output: 5 });
+    assert_eq!(response.usage.tokens, Tokens { input: 10, output: 5, ..Tokens::default() });
 }
 
 #[tokio::test]
@@ -226,6 +226,11 @@ async fn success_proves_nothing_where_the_body_tells_of_an_error() {
         Reply::events([error.to_string()]),
         Reply::events([&*text[1], &*error.to_string(), &*text[2], "[DONE]"]),
         Reply::sse(["event: error\ndata: {\"code\": 429, \"message\": \"slow down\"}\n\n"]),
+        Reply::json(
+            200,
+            &json!({"success": false, "errors": [{"code": 429, "message": "slow down"}]}),
+        ),
+        Reply::json(200, &error).header("content-type", "text/event-stream"),
     ] {
         let stub = Stub::start([broken]);
         let (kind, words) = failure(&ask(&stub, 1).await);
@@ -388,6 +393,94 @@ async fn a_page_is_not_an_answer() {
     let (kind, text) = failure(&ask(&Stub::start([page]), 3).await);
     assert_eq!(kind, FailureKind::Config);
     assert!(text.contains("text/html"), "{text}");
+}
+
+#[tokio::test]
+async fn a_reply_is_what_its_content_says_whatever_its_label() {
+    let completion = Completion::text(["hel", "lo"]);
+    let stream: String = completion.frames().concat();
+    let whole = completion.whole().to_string();
+    let marked = format!("\u{feff} \r\n{whole}");
+    for label in ["application/json", "text/event-stream; charset=utf-8", "text/plain", ""] {
+        for body in
+            [&stream, &format!(": hi\n\n{stream}"), &format!("\n\n{stream}"), &whole, &marked]
+        {
+            let labelled = Reply::status(200).header("content-type", label);
+            // Also one byte a write, at least of the beginning.
+            let (head, rest) = body.split_at(body.ceil_char_boundary(9));
+            let head = head.bytes().map(|byte| vec![byte]);
+            let pieces = head.chain([rest.as_bytes().to_vec()]);
+            for reply in [labelled.clone().send(body.as_str()), pieces.fold(labelled, Reply::send)]
+            {
+                let response = ask(&Stub::start([reply]), 0).await;
+                assert_eq!(*answer(&response).text, *"hello", "{label} {body}");
+            }
+        }
+    }
+    for (label, body, kind) in [
+        ("application/json", "<!doctype html>", FailureKind::Config),
+        ("", " \n<html>", FailureKind::Config),
+        ("application/json", "upstream is gone", FailureKind::Protocol),
+        ("application/json", "", FailureKind::Incomplete),
+        ("text/plain", "upstream is gone", FailureKind::Incomplete),
+    ] {
+        let reply = Reply::status(200).header("content-type", label).send(body);
+        let (got, text) = failure(&ask(&Stub::start([reply]), 0).await);
+        assert_eq!(got, kind, "{body} {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_compressed_reply_is_refused_by_that_name() {
+    let reply = Reply::text("hello").header("content-encoding", "gzip");
+    let (kind, text) = failure(&ask(&Stub::start([reply]), 0).await);
+    assert_eq!(kind, FailureKind::Protocol);
+    assert!(text.contains("compressed (gzip)"), "{text}");
+    let stub = Stub::start([Reply::text("hello").header("content-encoding", "identity")]);
+    assert_eq!(*answer(&ask(&stub, 0).await).text, *"hello");
+    assert_eq!(stub.seen().requests[0].header("accept-encoding"), None, "nobody asks for it");
+}
+
+#[tokio::test]
+async fn a_server_may_ask_for_a_wait_in_several_words() {
+    // The shorter wait shows which of them counts; the other would end the call.
+    let both = Reply::status(429).header("retry-after", "86400").header("retry-after-ms", "20");
+    let stub = Stub::start([both, Reply::text("ok")]);
+    assert_eq!(*answer(&ask(&stub, 1).await).text, *"ok");
+    for nothing in ["abc", "-5", "nan", "Wed, 21 Oct 1999 07:28:00 GMT", ""] {
+        let odd = Reply::status(429).header("retry-after", nothing);
+        let stub = Stub::start([odd.header("retry-after-ms", "soon"), Reply::text("ok")]);
+        assert_eq!(*answer(&ask(&stub, 1).await).text, *"ok", "{nothing}");
+    }
+    let far = Reply::status(503).header("retry-after", "Fri, 31 Dec 2100 23:59:59 GMT");
+    let stub = Stub::start([far]);
+    let (kind, text) = failure(&ask(&stub, 5).await);
+    assert_eq!((kind, stub.seen().requests.len()), (FailureKind::Transport, 1));
+    assert!(text.contains("it asks to wait"), "{text}");
+}
+
+#[tokio::test]
+async fn usage_may_come_in_pieces_in_parts_and_as_a_running_total() {
+    let chunk = |usage: Value| {
+        let choices = json!([{ "index": 0, "delta": { "content": "x" } }]);
+        json!({ "choices": choices, "usage": usage }).to_string()
+    };
+    let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] });
+    let report = |read: Value, written: Value| json!({ "prompt_tokens": read, "completion_tokens": written });
+    for (reports, expected) in [
+        (vec![report(json!(10), json!(1)), report(json!(10), json!(2))], Some((10, 2))),
+        (vec![report(json!(10), json!(null)), report(json!(null), json!(2))], Some((10, 2))),
+        (vec![report(json!(10), json!(2)), report(json!(0), json!(0))], Some((10, 2))),
+        (vec![json!(null), json!({}), json!([]), json!("much")], None),
+        (vec![report(json!("10"), json!(-2))], None),
+    ] {
+        let events = reports.iter().cloned().map(chunk);
+        let events = events.chain([end.to_string(), "[DONE]".to_owned()]);
+        let usage = ask(&Stub::start([Reply::events(events)]), 0).await.usage;
+        let exact = (!usage.estimated).then_some((usage.tokens.input, usage.tokens.output));
+        assert_eq!(exact, expected, "{reports:?}");
+        assert!(usage.tokens.input > 0 && usage.tokens.output > 0, "{reports:?}");
+    }
 }
 
 #[tokio::test]

@@ -3,3 +3,4 @@
 mod asking;
 mod chat;
 mod protocols;
+mod requests;

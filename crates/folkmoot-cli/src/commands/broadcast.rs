@@ -47,7 +47,7 @@ impl Broadcast {
         let limits = spec.limits;
         let agents = targets::agents(&spec, &targets);
         let driver = app.engine()?.start(Arc::new(spec)).await?;
-        let outcome = drive_quietly(driver, app).await?;
+        let (outcome, _) = drive_quietly(driver, app).await?;
         if app.output() == Output::Json {
             app.print_json(&record(&outcome, &agents));
         } else {

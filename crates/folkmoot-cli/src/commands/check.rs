@@ -25,6 +25,7 @@ impl Check {
         let mut team = Team::check(app, &Origin::File(self.team), None, &[])?;
         let unusable = team.unusable(Severity::Warning);
         team.checked.diagnostics.extend(unusable);
+        team.leave_out_unusable();
         if app.wants_json() {
             app.print_json(&findings(&team));
         } else {
@@ -51,7 +52,7 @@ fn findings(team: &Team) -> Value {
 
 /// An agent as programs read it.
 pub(super) fn agent(agent: &Agent) -> Value {
-    json!({
+    let mut shown = json!({
         "name": agent.name,
         "id": agent.id,
         "role": null,
@@ -62,16 +63,20 @@ pub(super) fn agent(agent: &Agent) -> Value {
         "sandbox": "read-only",
         "max_steps": agent.max_steps,
         "retries": agent.retries,
-    })
+    });
+    let later = agent.fallbacks.iter().map(|fallback| label(&fallback.target));
+    let later: Vec<Option<String>> = later.collect();
+    if !later.is_empty() {
+        shown["fallbacks"] = json!(later);
+    }
+    shown
 }
 
 /// What answers for an agent, in a word.
 pub(super) fn label(target: &Target) -> Option<String> {
     match target {
         Target::Model(model) if check::is_unset(model) => None,
-        Target::Model(model) => Some(model.to_string()),
-        Target::Script(script) => script.label.as_ref().map(ToString::to_string),
-        Target::Demo => Some("demo".to_owned()),
+        Target::Model(_) | Target::Script(_) | Target::Demo => target.label(),
     }
 }
 

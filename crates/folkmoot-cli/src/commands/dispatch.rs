@@ -2,7 +2,8 @@ use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Result;
 use clap::Args;
-use folkmoot_core::view::{Failure, Outcome};
+use folkmoot_core::view::{self, CallView, Outcome};
+use folkmoot_runtime::driver::Driven;
 use serde_json::{Value, json};
 
 use super::{
@@ -44,9 +45,9 @@ impl Dispatch {
         };
         let limits = spec.limits;
         let driver = app.engine()?.start(Arc::new(spec)).await?;
-        let outcome = drive_quietly(driver, app).await?;
+        let (outcome, driven) = drive_quietly(driver, app).await?;
         if app.output() == Output::Json {
-            app.print_json(&record(&outcome, &self.target));
+            app.print_json(&record(&outcome, &driven, &self.target));
         } else {
             tell(&outcome, &limits, app);
         }
@@ -54,18 +55,37 @@ impl Dispatch {
     }
 }
 
-/// The record of collaborate.md §3.
-fn record(outcome: &Outcome, target: &str) -> Value {
-    let error = outcome.errors.first().map(|Failure { error, .. }| error);
-    let status = if outcome.answer.is_some() { "success" } else { "error" };
+/// The record of collaborate.md §3: every target that was asked in the trail, under its own name if
+/// there is a chain of them.
+fn record(outcome: &Outcome, driven: &Driven, target: &str) -> Value {
+    let is_chain = driven.spec.team.agents.iter().any(|agent| !agent.fallbacks.is_empty());
+    let name = |call: &CallView| match &call.model {
+        Some(model) if is_chain => model.clone(),
+        Some(_) | None => target.to_owned(),
+    };
+    let calls = view::calls(&driven.spec, &driven.run);
+    let requests: Vec<&CallView> = calls.iter().filter(|call| call.tool.is_none()).collect();
+    let attempts: Vec<Value> = requests
+        .iter()
+        .map(|call| {
+            let status = if call.reply.is_some() { "success" } else { "error" };
+            let error = call.fault.as_ref().map(|it| &it["error"]);
+            let mut attempt =
+                json!({ "target": name(call), "status": status, "error": error, "waited_s": 0 });
+            if let Some(kind) = call.fault.as_ref().and_then(|it| it.get("kind")) {
+                attempt["kind"] = kind.clone();
+            }
+            attempt
+        })
+        .collect();
     json!({
         "run_id": outcome.run_id,
         "state": targets::state(outcome.status),
-        "status": status,
+        "status": if outcome.answer.is_some() { "success" } else { "error" },
         "output": outcome.answer,
-        "error": error,
-        "served_by": target,
-        "attempts": [{ "target": target, "status": status, "error": error, "waited_s": 0 }],
+        "error": outcome.errors.last().map(|it| &it.error).filter(|_| outcome.answer.is_none()),
+        "served_by": requests.last().map_or_else(|| target.to_owned(), |call| name(call)),
+        "attempts": attempts,
         "usage": outcome.meta.usage.total,
     })
 }

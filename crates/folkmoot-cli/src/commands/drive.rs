@@ -20,7 +20,7 @@ use crate::{
 /// Drives a run and prints its result.
 pub(crate) async fn drive(driver: Driver, app: &App) -> Result<Exit> {
     let limits = driver.spec().limits;
-    let outcome = drive_quietly(driver, app).await?;
+    let (outcome, _) = drive_quietly(driver, app).await?;
     tell(&outcome, &limits, app);
     Ok(outcome.status.into())
 }
@@ -37,8 +37,8 @@ pub(crate) fn tell(outcome: &Outcome, limits: &Limits, app: &App) {
     }
 }
 
-/// Drives a run with progress, but without its result.
-pub(crate) async fn drive_quietly(driver: Driver, app: &App) -> Result<Outcome> {
+/// Drives a run with progress, but prints no result; gives it, and the run.
+pub(crate) async fn drive_quietly(driver: Driver, app: &App) -> Result<(Outcome, Driven)> {
     let progress = Arc::new(match app.output() {
         Output::Text | Output::Json => Progress::stderr(app.screen(), Detail::Outcomes),
         Output::StreamJson => Progress::plain(app.screen(), Detail::Outcomes),
@@ -54,11 +54,12 @@ pub(crate) async fn drive_quietly(driver: Driver, app: &App) -> Result<Outcome> 
     // From here on there is nothing to suspend: Ctrl-C ends the process.
     interrupt.cancel();
     progress.finish();
-    let outcome = outcome(&end?);
+    let driven = end?;
+    let outcome = outcome(&driven);
     if let Some(stream) = stream {
         stream.finish(&outcome)?;
     }
-    Ok(outcome)
+    Ok((outcome, driven))
 }
 
 fn outcome(driven: &Driven) -> Outcome {

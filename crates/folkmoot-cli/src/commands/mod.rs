@@ -8,6 +8,7 @@ mod cancel;
 mod check;
 mod completions;
 mod dispatch;
+mod doctor;
 mod drive;
 mod export;
 mod fork;
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     Init(init::Init),
     Agents(agents::Agents),
     Models(models::Models),
+    Doctor(doctor::Doctor),
     Schema(schema::Schema),
     Completions(completions::Completions),
 }
@@ -87,6 +89,7 @@ impl Command {
             Command::Init(it) => it.run(app),
             Command::Agents(it) => it.run(app),
             Command::Models(it) => it.run(app),
+            Command::Doctor(it) => it.run(app).await,
             Command::Schema(it) => it.run(app),
             Command::Completions(it) => it.run(app),
         }

@@ -1,10 +1,7 @@
 use anyhow::Result;
 use clap::Args;
 use folkmoot_agents::{ProviderStatus, Providers};
-use folkmoot_core::{
-    file::models::{Catalog, DEMO, Resolved},
-    team::Target,
-};
+use folkmoot_core::file::models::{Catalog, DEMO, Resolved};
 use serde_json::{Value, json};
 
 use crate::{
@@ -34,7 +31,8 @@ impl Models {
     }
 }
 
-fn provider(provider: &ProviderStatus) -> Value {
+/// A provider as programs read it.
+pub(super) fn provider(provider: &ProviderStatus) -> Value {
     json!({
         "provider": provider.name,
         "usable": provider.is_usable(),
@@ -70,7 +68,7 @@ fn table(app: &App, catalog: &Catalog, providers: &Providers) -> String {
         .map(|(name, target, lacks)| ModelRow {
             name,
             target,
-            price: catalog.prices.get(target).copied(),
+            price: catalog.prices.get(target),
             lacks: lacks.as_deref(),
         })
         .collect();
@@ -82,9 +80,6 @@ fn lacks(catalog: &Catalog, providers: &Providers, name: &str, target: &str) -> 
     let meant = if catalog.aliases.contains_key(name) { name } else { target };
     match catalog.resolve(meant) {
         Err(unresolved) => Some(unresolved.message),
-        Ok(Resolved { target: Target::Model(model), .. }) => {
-            providers.check(&model.provider).err().map(|unusable| unusable.to_string())
-        }
-        Ok(Resolved { target: Target::Script(_) | Target::Demo, .. }) => None,
+        Ok(Resolved { target, .. }) => providers.lack(&target),
     }
 }

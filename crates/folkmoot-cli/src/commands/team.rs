@@ -14,8 +14,8 @@ use folkmoot_core::{
     check::{self, Checked, Input, Source},
     diagnostic::{Diagnostic, Severity},
     file::overrides::{Given, Override},
-    spec::{Recipe, Spec, TeamSource},
-    team::Target,
+    spec::{Recipe, Spec, TeamSource, Warning},
+    team::Fallback,
 };
 use serde_json::{Value, json};
 
@@ -288,7 +288,23 @@ impl Team {
     pub(crate) fn spec(mut self, app: &App) -> std::result::Result<Spec, Exit> {
         let unusable = self.unusable(Severity::Error);
         self.checked.diagnostics.extend(unusable);
+        self.leave_out_unusable();
         self.rehearsed_spec(app)
+    }
+
+    /// Leaves out what cannot be asked of the later targets of chains, and tells so.
+    pub(crate) fn leave_out_unusable(&mut self) {
+        let Team { checked, providers, .. } = self;
+        let told = leave_out(&mut checked.team, providers);
+        if let Some(spec) = &mut checked.spec {
+            leave_out(&mut spec.team, providers);
+            let warning = |it: &Diagnostic| Warning {
+                code: it.code.into(),
+                message: it.message.as_str().into(),
+            };
+            spec.warnings.extend(told.iter().map(warning));
+        }
+        checked.diagnostics.extend(told);
     }
 
     /// The spec of a run that asks no model, or the exit of a command that has told what is wrong.
@@ -310,11 +326,8 @@ impl Team {
     pub(crate) fn unusable(&self, severity: Severity) -> Vec<Diagnostic> {
         let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for agent in &self.checked.team.agents {
-            if let Target::Model(model) = &agent.target
-                && !check::is_unset(model)
-                && let Err(unusable) = self.providers.check(&model.provider)
-            {
-                reasons.entry(unusable.to_string()).or_default().push(&agent.name);
+            if let Some(lack) = self.providers.lack(&agent.target) {
+                reasons.entry(lack).or_default().push(&agent.name);
             }
         }
         let told = reasons.into_iter().map(|(reason, agents)| Diagnostic {
@@ -383,6 +396,19 @@ fn read_text(file: &Path) -> Result<String, String> {
         return Err("it is larger than 1 MiB".to_owned());
     }
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
+}
+
+/// Takes out of the chains of `team` what cannot be asked later on; says what and why.
+fn leave_out(team: &mut folkmoot_core::team::Team, providers: &Providers) -> Vec<Diagnostic> {
+    let mut told = Vec::new();
+    for agent in &mut team.agents {
+        agent.fallbacks.retain(|Fallback { number, target }| {
+            let lack = providers.lack(target);
+            told.extend(lack.iter().map(|why| check::left_out_of(&agent.name, *number, why)));
+            lack.is_none()
+        });
+    }
+    told
 }
 
 fn unreadable(file: &Path, error: &std::io::Error) -> Refusal {

@@ -8,6 +8,7 @@ use folkmoot_core::{
     key::Key,
     run::Run,
     spec::Spec,
+    team::FIRST_TARGET,
     time::Time,
     view,
 };
@@ -257,19 +258,21 @@ fn said(screen: &Screen, answer: &Answer) -> String {
     screen.words(&format!("wants {}", wanted.join(", ")), WORDS)
 }
 
-/// Who is asked what: the agent, the tool if it is one, and the place in the run.
+/// Who is asked what: the agent, the tool or later target if it is one, and the place in the run.
 fn title(screen: &Screen, spec: &Spec, key: &Key, call: &Call) -> String {
-    let agent = spec.team.agent(call.agent());
-    let tool = match call {
-        Call::Agent { .. } => None,
-        Call::Tool { request, .. } => Some(&*request.name),
+    let agent = spec.team.asked(call);
+    let (tool, model) = match call {
+        Call::Agent { target: FIRST_TARGET, .. } => (None, None),
+        Call::Agent { .. } => (None, agent.target.label()),
+        Call::Tool { request, .. } => (Some(&*request.name), None),
     };
     let mut place: Vec<&str> = key.as_str().split('/').collect();
     if let Some(at) = place.iter().rposition(|segment| *segment == agent.id.as_str()) {
         place.remove(at);
     }
     let place = place.join("/");
-    let parts = [Some(&*agent.name), tool, (!place.is_empty()).then_some(&*place)];
+    let place = (!place.is_empty()).then_some(&*place);
+    let parts = [Some(&*agent.name), tool, model.as_deref(), place];
     let parts: Vec<String> = parts.into_iter().flatten().map(|part| screen.line(part)).collect();
     parts.join(" · ")
 }
@@ -341,7 +344,7 @@ mod tests {
         let spec = broadcast(1, vec![agent("work", [])]);
         let screen = Screen::page(Secrets::default());
         let prompt = folkmoot_core::call::Prompt::task();
-        let call = Call::Agent { agent: "work".into(), prompt };
+        let call = Call::Agent { agent: "work".into(), target: FIRST_TARGET, prompt };
         let title = |key, call| title(&screen, &spec, &Key::parse(key), call);
         assert_eq!(title("work/t1/work", &call), "work · work/t1");
         assert_eq!(title("work", &call), "work");

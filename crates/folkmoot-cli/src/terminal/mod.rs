@@ -8,10 +8,11 @@
 //!   standard output.
 //! - When it is over: [`result`].
 //! - While many are simulated: [`meter`]; then: [`survey`].
-//! - On request: [`show`], [`plan`], [`tables`], [`diagnostics`].
+//! - On request: [`show`], [`plan`], [`tables`], [`diagnostics`], [`checkup`].
 
 mod board;
 mod calls;
+pub(crate) mod checkup;
 pub(crate) mod diagnostics;
 mod figures;
 mod filter;

@@ -94,9 +94,10 @@ fn table(screen: &Screen, calls: &[CallView]) -> String {
 
 fn who(screen: &Screen, call: &CallView) -> String {
     let agent = screen.line(&call.agent);
-    match &call.tool {
-        Some(tool) => format!("{agent} uses {}", screen.line(tool)),
-        None => agent,
+    match (&call.tool, call.fallback()) {
+        (Some(tool), _) => format!("{agent} uses {}", screen.line(tool)),
+        (None, Some(model)) => format!("{agent} → {}", screen.line(model)),
+        (None, None) => agent,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use folkmoot_core::{
     money::Price,
-    team::{Target, Team},
+    team::{Agent, Target, Team},
     time::Duration,
     view::Status,
 };
@@ -122,13 +122,20 @@ pub(crate) fn agents(screen: &Screen, team: &Team) -> String {
         table.row([
             screen.line(&agent.name).into(),
             screen.line(agent.id.as_str()).into(),
-            screen.line(&target(&agent.target)).into(),
+            screen.line(&chain(agent)).into(),
             screen.words(&agent.grants.join(", "), WORDS).into(),
             steps.into(),
             screen.words(agent.description.as_deref().unwrap_or_default(), WORDS).into(),
         ]);
     }
     table.render(screen)
+}
+
+/// What answers for an agent, and what answers in its place.
+fn chain(agent: &Agent) -> String {
+    let later = agent.fallbacks.iter().map(|fallback| &fallback.target);
+    let targets = [&agent.target].into_iter().chain(later).map(target);
+    targets.collect::<Vec<_>>().join(" → ")
 }
 
 pub(super) fn target(target: &Target) -> String {
@@ -143,14 +150,14 @@ pub(super) fn target(target: &Target) -> String {
 }
 
 /// A model as `models` lists it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ModelRow<'a> {
     /// What it is called in files and flags: an alias, or `provider/model`.
     pub(crate) name: &'a str,
     /// What the name stands for.
     pub(crate) target: &'a str,
     /// What it costs, where known.
-    pub(crate) price: Option<Price>,
+    pub(crate) price: Option<&'a Price>,
     /// What is missing before it can be asked, such as a variable that is not set.
     pub(crate) lacks: Option<&'a str>,
 }
@@ -166,7 +173,7 @@ pub(crate) fn models(screen: &Screen, models: &[ModelRow]) -> String {
     ]);
     for model in models {
         let price =
-            |of: fn(Price) -> f64| model.price.map(|it| of(it).to_string()).unwrap_or_default();
+            |of: fn(&Price) -> f64| model.price.map(|it| of(it).to_string()).unwrap_or_default();
         let ready = match model.lacks {
             None => Cell::from("yes").in_tone(Tone::Good),
             Some(lacks) => {
@@ -238,9 +245,14 @@ mod tests {
 
     #[test]
     fn models_are_listed_with_prices_where_known_and_what_they_lack() {
-        let price = Some(Price { input: 0.27, output: 1.1, cached_input: None });
+        let price = Price::new(0.27, 1.1);
         let rows = [
-            ModelRow { name: "fast", target: "deepseek/deepseek-chat", price, lacks: None },
+            ModelRow {
+                name: "fast",
+                target: "deepseek/deepseek-chat",
+                price: Some(&price),
+                lacks: None,
+            },
             ModelRow {
                 name: "gpt",
                 target: "openai/gpt-5",

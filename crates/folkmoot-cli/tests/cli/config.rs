@@ -20,9 +20,9 @@ fn what_is_wrong_with_a_config_is_told_with_its_place() {
         (
             "default_model = 'a/b'\n\n[provider.x]\n",
             expect![[r#"
-            exit 2
-            ! error: folkmoot.toml:3:2: unknown field `provider`, expected one of `default_model`, `aliases`, `providers`, `prices`, `max_output_tokens`, `context_windows`
-        "#]],
+                exit 2
+                ! error: folkmoot.toml:3:2: unknown field `provider`, expected one of `default_model`, `aliases`, `providers`, `prices`, `max_output_tokens`, `context_windows`; did you mean `providers`?
+            "#]],
         ),
         (
             "default_model = 3",
@@ -48,9 +48,9 @@ fn what_is_wrong_with_a_config_is_told_with_its_place() {
         (
             "[providers.x]\nprotocol = 'chatty'\n",
             expect![[r#"
-            exit 2
-            ! error: folkmoot.toml:2:12: unknown variant `chatty`, expected one of `chat`, `responses`, `messages`, `gemini`
-        "#]],
+                exit 2
+                ! error: folkmoot.toml:2:12: unknown variant `chatty`, expected one of `chat`, `responses`, `messages`, `gemini`; did you mean `chat`?
+            "#]],
         ),
         (
             "[prices.\"a/b\"]\ninput = 'cheap'\noutput = 1\n",
@@ -65,6 +65,29 @@ fn what_is_wrong_with_a_config_is_told_with_its_place() {
             exit 2
             ! error: folkmoot.toml:1:17: string values must be quoted, expected literal string
         "#]],
+        ),
+        (
+            "default_model = 'gone'\n[aliases]\na = ['b', 'opnai/x']\nb = 'a'\nc = 'a/b'\n",
+            expect![[r#"
+                exit 2
+                ! error: folkmoot.toml:3:5: unknown provider "opnai" in "opnai/x"
+                ! help: did you mean "openai"?
+                ! error: folkmoot.toml:3:5: the alias "a" leads to itself: a -> b -> a
+                ! error: folkmoot.toml:5:5: unknown provider "a" in "a/b"
+                ! help: known: anthropic, cerebras, dashscope, deepseek, fireworks, gemini, groq, hunyuan, llamacpp, lmstudio, minimax, mistral, moonshot, nvidia, ollama, openai, openrouter, perplexity, qianfan, sglang, siliconflow, stepfun, together, vllm, volcengine, xai, zhipu, demo
+                ! error: folkmoot.toml:1:17: unknown model "gone"
+                ! help: write provider/model, or an alias of the config
+            "#]],
+        ),
+        (
+            "[prices.x]\ninputs = 1\noutput = 'two'\n[aliases]\nx = 3\n[providers.y]\nurl = 1\n",
+            expect![[r#"
+                exit 2
+                ! error: folkmoot.toml:2:1: unknown field `inputs`, expected one of `input`, `output`, `cached_input`, `cache_write`, `above`, `as_of`; did you mean `input`?
+                ! error: folkmoot.toml:3:10: invalid type: string "two", expected f64
+                ! error: folkmoot.toml:5:5: an alias stands for a target, or for a list of targets
+                ! error: folkmoot.toml:7:1: unknown field `url`, expected one of `protocol`, `base_url`, `key_env`, `headers`, `stream_usage`
+            "#]],
         ),
         (
             "a = 1\na = 2",

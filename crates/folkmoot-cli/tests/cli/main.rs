@@ -4,8 +4,10 @@ mod bench;
 mod check;
 mod config;
 mod conformance;
+mod doctor;
 mod examples;
 mod exported;
+mod failover;
 mod faults;
 mod fork;
 #[cfg(unix)]

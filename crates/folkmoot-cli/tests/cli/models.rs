@@ -1,6 +1,6 @@
 //! Teams of models, served by a stub that can misbehave (agents.md §§1, 3, rules.md §10, 14.6).
 
-use folkmoot_stub::{Completion, Received, Reply, Stub};
+use folkmoot_stub::{Completion, Door, Received, Reply, Stub};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, Called, until};
@@ -88,6 +88,29 @@ fn usage_and_cost_of_a_configured_provider_stand_in_the_result() {
     assert_eq!(asked.body["model"], "qwen3");
     assert_eq!(asked.header("authorization"), Some(&*format!("Bearer {KEY}")));
     assert_eq!(bench.runs()[0]["usage"]["total"]["cost_usd"], json!(0.06));
+}
+
+/// A provider that charges long requests more, and whose prices have a date.
+#[test]
+fn the_price_of_a_call_goes_by_its_length_and_the_report_tells_which_held_and_since_when() {
+    let of = |read: u64| {
+        let usage = json!({ "prompt_tokens": read, "completion_tokens": 1 });
+        Reply::stream(&Completion { usage: Some(usage), ..Completion::text(["Hello"]) })
+    };
+    let stub = Stub::start([of(199_999), of(200_000), of(300_000)]);
+    let bench = office(
+        "agents: [{ name: writer }]\ncollaboration: { strategy: broadcast, rounds: 3 }",
+        &stub,
+    );
+    let config = CONFIG.replace("BASE_URL", &stub.base_url());
+    let tier = "as_of = '2025-11-01'\nabove = [{ tokens = 200_000, input = 2000, output = 0 }]\n";
+    bench.write("folkmoot.toml", &(config + tier));
+    let total = run(&bench).must_be(0).json()["meta"]["usage"]["total"].clone();
+    assert_eq!(total["cost_usd"], json!(199.999 + 200.0 + 600.0 + 0.02));
+    let report = bench.call(["report", "last"]).must_be(0).stdout;
+    let line = "- office/qwen3: 2 calls at $1000 read and $10000 written, \
+                1 call of more than 200000 tokens at $2000 read and $0 written; as of 2025-11-01";
+    assert!(report.contains(line), "{report}");
 }
 
 #[test]
@@ -220,6 +243,36 @@ fn holds(bytes: &[u8], part: &str) -> bool {
 }
 
 #[test]
+fn a_burst_at_a_provider_that_serves_two_at_a_time_is_answered_in_full() {
+    let door = Door::closed();
+    let (mut served, mut refused) = (0, 0);
+    let stub = Stub::answering(move |_| {
+        // Until all others were refused, two are under way.
+        if refused < 4 && served == 2 {
+            refused += 1;
+            if refused == 4 {
+                door.open();
+            }
+            return Reply::status(429).header("retry-after", "1");
+        }
+        served += 1;
+        Reply::text(&format!("reply {served}")).behind(&door)
+    });
+    let names =
+        ["a", "b", "c", "d", "e", "f"].map(|it| format!("{{ name: {it}, model: openai/stub }}"));
+    let team = format!("agents: [{}]\ncollaboration: {{ strategy: broadcast }}", names.join(", "));
+    let bench = Bench::with_models(&team, &stub);
+    let result = run(&bench).must_be(0).json();
+    let responses = result["rounds"][0]["responses"].as_object().expect("there are some");
+    assert_eq!(responses.len(), 6);
+    assert!(responses.values().all(Value::is_string), "{result}");
+    let seen = stub.seen();
+    assert_eq!((seen.requests.len(), &result["meta"]["usage"]["calls"]), (10, &json!(6)));
+    // What the provider was still serving when it refused is what it is asked for at once from then on.
+    assert!(seen.requests[6..].iter().all(|it| it.under_way <= 3), "{:?}", seen.most_at_once);
+}
+
+#[test]
 fn a_key_that_an_error_repeats_is_neither_printed_nor_kept() {
     let said = json!({ "error": { "message": format!("no such key: {KEY}") } });
     let (bench, told) = told_of([
@@ -345,10 +398,17 @@ fn the_models_that_can_be_used_are_listed_and_the_others_with_the_reason() {
 }
 
 #[test]
-fn an_alias_that_leads_nowhere_is_listed_with_the_reason() {
-    let bench = Bench::new();
+fn a_name_of_the_config_that_means_nothing_is_refused_by_all_that_needs_it() {
+    let bench = Bench::with_team("agents: [{ name: a, script: {} }]\n");
     bench.write("folkmoot.toml", "[aliases]\na = 'b'\nb = ['a']\nc = 'nobody/x'");
-    let table = bench.call(["models"]).must_be(0).stdout;
-    assert!(table.contains("the alias \"a\" leads to itself"), "{table}");
-    assert!(table.contains("unknown provider \"nobody\""), "{table}");
+    for command in [&["models", "--json"][..], &["run", "team.yaml", "task", "--json"]] {
+        let refused = bench.call(command.iter().copied()).must_be(2).json();
+        let told = refused["errors"].as_array().expect("it is a list");
+        let codes: Vec<_> = told.iter().filter_map(|it| it["code"].as_str()).collect();
+        assert_eq!(codes, ["bad_config"; 2]);
+        let message = told[1]["message"].as_str().expect("it is told");
+        assert_eq!(message, "folkmoot.toml:4:5: unknown provider \"nobody\" in \"nobody/x\"");
+    }
+    bench.call(["runs"]).must_be(2);
+    bench.call(["schema"]).must_be(0);
 }

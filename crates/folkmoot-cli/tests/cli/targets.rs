@@ -67,28 +67,29 @@ fn one_agent_or_model_is_asked_alone() {
         &bench,
         bench.call(failed).must_be(1).json(),
         expect![[r#"
-        {
-          "run_id": "r00000000003",
-          "state": "FAILED",
-          "status": "error",
-          "output": null,
-          "error": "boom",
-          "served_by": "content-writer",
-          "attempts": [
             {
-              "target": "content-writer",
+              "run_id": "r00000000003",
+              "state": "FAILED",
               "status": "error",
+              "output": null,
               "error": "boom",
-              "waited_s": 0
+              "served_by": "content-writer",
+              "attempts": [
+                {
+                  "target": "content-writer",
+                  "status": "error",
+                  "error": "boom",
+                  "waited_s": 0,
+                  "kind": "harness"
+                }
+              ],
+              "usage": {
+                "prompt_tokens": 0,
+                "completion_tokens": 0,
+                "total_tokens": 0
+              }
             }
-          ],
-          "usage": {
-            "prompt_tokens": 0,
-            "completion_tokens": 0,
-            "total_tokens": 0
-          }
-        }
-    "#]],
+        "#]],
     );
     check(
         &bench,

@@ -5,6 +5,7 @@
 //! bound it was sent, and one that has no tools asks for none. What cannot be bounded is not
 //! guessed: it is unknown, and it is said what would bound it.
 
+mod asked;
 mod fits;
 mod forecast;
 mod member;

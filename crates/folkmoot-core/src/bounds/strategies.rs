@@ -170,7 +170,7 @@ impl Forecast<'_> {
                 let member = self.member(worker);
                 let read = member.opening + before + WORDS;
                 said = said.or(member.quote(member.said(read + described)));
-                let take = member.turn(read).take;
+                let take = member.turn_priced(read, read + described).take;
                 self.charge(worker, take.perhaps());
                 most = Some(most.map_or(take, |most: Take| most.or(take)));
             }

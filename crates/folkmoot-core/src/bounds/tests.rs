@@ -20,7 +20,7 @@ fn bounds(spec: &Spec) -> Bounds {
 fn worker(name: &str, replies: &[&str]) -> Agent {
     let mut agent = agent(name, replies);
     if let Target::Script(script) = &mut agent.target {
-        let usage = Tokens { input: 2, cached: 1, output: 4 };
+        let usage = Tokens { input: 2, cached: 1, output: 4, ..Tokens::default() };
         script.replies.iter_mut().for_each(|reply| reply.usage = usage);
     }
     agent
@@ -121,7 +121,7 @@ fn scripts_are_counted_reply_by_reply() {
     let broadcast = Broadcast { agents: ids(&["a"]), rounds: 3, clocks };
     let mut dear = worker("a", &["one", "two"]);
     if let Target::Script(script) = &mut dear.target {
-        script.replies[0].usage = Tokens { input: 100, cached: 0, output: 50 };
+        script.replies[0].usage = Tokens { input: 100, output: 50, ..Tokens::default() };
     }
     let spec = spec(vec![dear], Collaboration::Broadcast(broadcast));
     let tokens = bounds(&spec).total.tokens;
@@ -144,7 +144,7 @@ fn keys(bounds: &Bounds) -> Vec<&str> {
 #[test]
 fn what_nothing_bounds_is_unknown_and_it_is_said_which_key_would_bound_it() {
     let unknown = Model::new("p", "m");
-    let price = Some(Price { input: 1.0, output: 2.0, cached_input: None });
+    let price = Some(Price::new(1.0, 2.0));
     let none = bounds(&models(unknown.clone()));
     assert_eq!((none.total.tokens.max, none.total.cost.max), (None, None));
     assert_eq!(keys(&none), ["max_output_tokens.\"p/m\"", "prices.\"p/m\""]);
@@ -275,7 +275,7 @@ fn the_run_s_own_limit_bounds_its_tokens_where_nothing_else_does() {
 
 #[test]
 fn money_at_best_comes_from_the_cache_and_at_worst_does_not() {
-    let price = Some(Price { input: 1.0, output: 10.0, cached_input: Some(0.1) });
+    let price = Some(Price { cached_input: Some(0.1), ..Price::new(1.0, 10.0) });
     let known = Model { max_output_tokens: Some(100), price, ..Model::new("p", "m") };
     let Take { input, output, cost, .. } = bounds(&models(known)).total;
     let at = |input: f64, output: u64, of: u64| {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
 
-use super::{Share, Take, forecast::Forecast, member::Member};
+use super::{Share, Take, asked::Asked, forecast::Forecast};
 use crate::{call::Limit, check::is_unset, diagnostic::quoted};
 
 /// Something that has no bound.
@@ -29,8 +29,11 @@ pub(super) fn all(
     agents: &[Share],
 ) -> Vec<Unknown> {
     let speaks = |share: &&Share| share.take.calls.max > 0;
-    let speakers: Vec<(&Share, &Member)> =
-        agents.iter().filter(speaks).map(|share| (share, forecast.member(&share.id))).collect();
+    let speakers = agents.iter().filter(speaks);
+    let mut asked: Vec<(&Share, &Asked)> = Vec::new();
+    for share in speakers.clone() {
+        asked.extend(forecast.member(&share.id).chain.iter().map(|target| (share, target)));
+    }
     let mut unknown = Vec::new();
     if total.tokens.max.is_none() && !has_task {
         unknown.push(Unknown {
@@ -40,7 +43,7 @@ pub(super) fn all(
             key: None,
         });
     }
-    for (model, names) in by_model(&speakers, |it| it.is_unbounded().0) {
+    for (model, names) in by_model(&asked, |it| it.is_unbounded().0) {
         unknown.push(match model {
             Some(model) => Unknown {
                 of: Limit::Tokens,
@@ -56,7 +59,7 @@ pub(super) fn all(
             },
         });
     }
-    for (model, names) in by_model(&speakers, |it| it.is_unbounded().1) {
+    for (model, names) in by_model(&asked, |it| it.is_unbounded().1) {
         let Some(model) = model else { continue };
         unknown.push(Unknown {
             of: Limit::Tokens,
@@ -65,7 +68,7 @@ pub(super) fn all(
             key: Some(format!("context_windows.\"{model}\"")),
         });
     }
-    for (model, _) in by_model(&speakers, |it| it.model().is_some_and(|it| it.price.is_none())) {
+    for (model, _) in by_model(&asked, |it| it.model().is_some_and(|it| it.price.is_none())) {
         let Some(model) = model else { continue };
         unknown.push(Unknown {
             of: Limit::Cost,
@@ -74,7 +77,7 @@ pub(super) fn all(
             key: Some(format!("prices.\"{model}\"")),
         });
     }
-    for (share, _) in speakers.iter().filter(|(share, _)| share.take.started.max.is_none()) {
+    for share in speakers.filter(|share| share.take.started.max.is_none()) {
         unknown.push(Unknown {
             of: Limit::Calls,
             message: format!("nothing bounds how many tools {} calls", quoted(&share.name)),
@@ -87,13 +90,16 @@ pub(super) fn all(
 
 /// The models of which something is so, each with its agents; those that are not known come last.
 fn by_model(
-    speakers: &[(&Share, &Member)],
-    is_so: impl Fn(&Member) -> bool,
+    asked: &[(&Share, &Asked)],
+    is_so: impl Fn(&Asked) -> bool,
 ) -> Vec<(Option<String>, String)> {
     let mut found: BTreeMap<(bool, Option<String>), Vec<&Arc<str>>> = BTreeMap::new();
-    for (share, member) in speakers.iter().filter(|(_, member)| is_so(member)) {
-        let model = member.model().filter(|it| !is_unset(it)).map(ToString::to_string);
-        found.entry((model.is_none(), model)).or_default().push(&share.name);
+    for (share, asked) in asked.iter().filter(|(_, asked)| is_so(asked)) {
+        let model = asked.model().filter(|it| !is_unset(it)).map(ToString::to_string);
+        let names = found.entry((model.is_none(), model)).or_default();
+        if names.last() != Some(&&share.name) {
+            names.push(&share.name);
+        }
     }
     let names = |names: Vec<&Arc<str>>| {
         names.into_iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")

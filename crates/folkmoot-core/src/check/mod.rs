@@ -14,7 +14,7 @@ use std::{
 };
 
 pub use strategies::parameters;
-pub use team::{Environment, Workplace, is_unset};
+pub use team::{Environment, Workplace, is_unset, left_out_of};
 
 use crate::{
     bounds::Bounds,

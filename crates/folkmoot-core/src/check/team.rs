@@ -13,7 +13,7 @@ use crate::{
     limits::Limits,
     money::Money,
     names::slug,
-    team::{Agent, AgentId, MAX_STEPS, Model, Target, Team},
+    team::{Agent, AgentId, Fallback, MAX_STEPS, Model, Target, Team},
 };
 
 /// Attempts of a model beside the first, unless given.
@@ -77,8 +77,8 @@ pub(super) fn members(file: &Fields, input: &Input<'_>, told: &mut Vec<Diagnosti
     let named: Vec<Named<'_>> = items.iter().filter_map(Named::of).collect();
     names::check(&named, told);
     let mut builder = Builder { file, input, told };
-    let agents: Vec<_> = named.iter().map(|agent| builder.agent(agent)).collect();
-    builder.check_costs(&named, &agents);
+    let mut agents: Vec<_> = named.iter().map(|agent| builder.agent(agent)).collect();
+    builder.check_costs(&named, &mut agents);
     Members {
         workplace: Workplace {
             sandbox: file.text("sandbox").cloned(),
@@ -166,7 +166,7 @@ impl Builder<'_> {
     fn agent(&mut self, agent: &Named<'_>) -> Agent {
         let fields = agent.fields;
         grants::check(fields.list("grants"), self.told);
-        let target = self.target(agent);
+        let (target, fallbacks) = self.chain(agent);
         let retries = if matches!(target, Target::Model(_)) { MODEL_RETRIES } else { 0 };
         Agent {
             id: agent.id(),
@@ -179,30 +179,32 @@ impl Builder<'_> {
             retries: fields.whole("retries").unwrap_or(retries) as u32,
             limits: limits(fields),
             target,
+            fallbacks,
         }
     }
 
-    /// What answers for an agent: one thing, the team's model, or the machine's.
-    fn target(&mut self, agent: &Named<'_>) -> Target {
+    /// What answers for an agent: one thing, or the chain of its model, the team's or the machine's.
+    fn chain(&mut self, agent: &Named<'_>) -> Chain {
         let fields = agent.fields;
         self.check_back_ends(agent);
         if let Some(script) = fields.fields("script") {
             let label = fields.text("model").cloned();
-            return Target::Script(script::script(script, label, self.told));
+            return alone(Target::Script(script::script(script, label, self.told)));
         }
         if fields.flag("demo") == Some(true) {
-            return Target::Demo;
+            return alone(Target::Demo);
         }
         if BACK_ENDS.into_iter().any(|key| fields.is_broken(key)) {
-            return unset();
+            return alone(unset());
         }
         if let Some(item) = fields.get("model").or_else(|| self.file.get("model")) {
-            return item.text().map_or_else(unset, |model| self.resolve(model, &item.place));
+            let resolved = item.text().map(|model| self.resolve(model, &item.place));
+            return resolved.unwrap_or_else(|| alone(unset()));
         }
         match &self.input.catalog.default_model {
-            _ if self.file.is_broken("model") => unset(),
+            _ if self.file.is_broken("model") => alone(unset()),
             Some(model) => self.resolve(model, &Place { span: None, path: "default_model".into() }),
-            None => self.without_model(agent),
+            None => alone(self.without_model(agent)),
         }
     }
 
@@ -239,43 +241,68 @@ impl Builder<'_> {
         }
     }
 
-    fn resolve(&mut self, model: &str, place: &Place) -> Target {
+    fn resolve(&mut self, model: &str, place: &Place) -> Chain {
         match self.input.catalog.resolve(model) {
-            Ok(Resolved { target, shortened }) => {
-                self.told.extend(shortened.map(|alias| {
-                    let message = format!(
-                        "only the first target of {} is used: failover is not supported yet",
-                        quoted(&alias)
-                    );
-                    Diagnostic::warning("failover_later", message).at(place)
-                }));
-                target
+            Ok(Resolved { target, fallbacks, left_out }) => {
+                let told = left_out.iter().map(|(number, why)| left_out_of(model, *number, why));
+                self.told.extend(told.map(|told| told.at(place)));
+                (target, fallbacks)
             }
             Err(Unresolved { code, message, help }) => {
                 self.told.push(Diagnostic::error(code, message).at(place).help(help));
-                unset()
+                alone(unset())
             }
         }
     }
 
-    /// A limit of money holds only where prices are known.
-    fn check_costs(&mut self, named: &[Named<'_>], agents: &[Agent]) {
+    /// A limit of money holds only where prices are known; later targets without one are left out.
+    fn check_costs(&mut self, named: &[Named<'_>], agents: &mut [Agent]) {
         let limit_of = |fields: &Fields| {
             let limits = fields.fields("limits")?;
             limits.get("cost_usd").map(|item| item.place.clone())
         };
         let run = limit_of(self.file);
         for (named, agent) in named.iter().zip(agents) {
-            let Target::Model(model) = &agent.target else { continue };
-            let limit = limit_of(named.fields).or_else(|| run.clone());
-            let Some(limit) = limit.filter(|_| model.price.is_none() && !is_unset(model)) else {
-                continue;
-            };
-            let message = format!("cost_usd cannot be kept: the price of {model} is not known");
-            let help = format!("give it in the config, under [prices.\"{model}\"]");
-            self.told.push(Diagnostic::error("unknown_price", message).at(&limit).help(help));
+            let Some(limit) = limit_of(named.fields).or_else(|| run.clone()) else { continue };
+            if let Some(model) = unpriced(&agent.target) {
+                let message = format!("cost_usd cannot be kept: the price of {model} is not known");
+                let told = Diagnostic::error("unknown_price", message).at(&limit);
+                self.told.push(told.help(price_of(model)));
+            }
+            agent.fallbacks.retain(|Fallback { number, target }| {
+                let Some(model) = unpriced(target) else { return true };
+                let why = format!("the price of {model} is not known, and cost_usd is to be kept");
+                let told = left_out_of(&agent.name, *number, &why).at(&limit);
+                self.told.push(told.help(price_of(model)));
+                false
+            });
         }
     }
+}
+
+/// What answers for an agent, and what answers in its place.
+type Chain = (Target, Vec<Fallback>);
+
+fn alone(target: Target) -> Chain {
+    (target, Vec::new())
+}
+
+/// Says that a target of a chain is left out.
+pub fn left_out_of(whose: &str, number: u32, why: &str) -> Diagnostic {
+    let message = format!("target {number} of {} is left out: {why}", quoted(whose));
+    Diagnostic::warning("target_left_out", message)
+}
+
+/// The model of a target that has a price, but none that is known.
+fn unpriced(target: &Target) -> Option<&Model> {
+    match target {
+        Target::Model(model) => Some(model).filter(|it| it.price.is_none() && !is_unset(it)),
+        Target::Script(_) | Target::Demo => None,
+    }
+}
+
+fn price_of(model: &Model) -> String {
+    format!("give it in the config, under [prices.\"{model}\"]")
 }
 
 /// The keys that say what answers for an agent.

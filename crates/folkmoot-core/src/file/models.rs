@@ -6,11 +6,14 @@ use crate::{
     diagnostic::quoted,
     money::Price,
     names,
-    team::{Model, Target},
+    team::{FIRST_TARGET, Fallback, Model, Target},
 };
 
 /// The provider that is built in, offline, and needs no key.
 pub const DEMO: &str = "demo";
+
+/// The most targets of a chain, and the most aliases that may stand for one another in a row.
+const LONGEST: usize = 16;
 
 /// What is configured on this machine.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,6 +22,8 @@ pub struct Catalog {
     pub default_model: Option<String>,
     /// Names that stand for a target, or for a chain of them.
     pub aliases: BTreeMap<String, Vec<String>>,
+    /// Names that stand for a program, and which.
+    pub programs: BTreeMap<String, String>,
     /// The providers that can be reached, besides `demo`.
     pub providers: BTreeSet<String>,
     /// Prices, where known, by `provider/model`.
@@ -29,19 +34,21 @@ pub struct Catalog {
     pub context_windows: BTreeMap<String, u64>,
 }
 
-/// What a name means.
+/// What a name means: a chain of targets, of which the first that can answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
-    /// The target.
+    /// The first target.
     pub target: Target,
-    /// The alias whose later targets are left out, as failover is yet to come.
-    pub shortened: Option<String>,
+    /// The later ones.
+    pub fallbacks: Vec<Fallback>,
+    /// The later ones that cannot be asked: their numbers, and why.
+    pub left_out: Vec<(u32, String)>,
 }
 
 /// Why a name means nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unresolved {
-    /// `unknown_model`, `unknown_provider` or `alias_cycle`.
+    /// `unknown_model`, `unknown_provider`, `unsupported`, `alias_cycle` or `alias_too_long`.
     pub code: &'static str,
     /// What is wrong.
     pub message: String,
@@ -49,24 +56,115 @@ pub struct Unresolved {
     pub help: Option<String>,
 }
 
+/// An element of a chain: a target, or why it can be none.
+type Link = Result<Target, Unresolved>;
+
 impl Catalog {
     /// What `name` means: `provider/model`, or an alias.
     pub fn resolve(&self, name: &str) -> Result<Resolved, Unresolved> {
-        let mut trail = Vec::new();
-        let mut shortened = None;
-        let mut name = name.trim();
-        while let Some(chain) = self.aliases.get(name) {
-            if trail.contains(&name) {
-                return Err(cycle(&trail, name));
+        let mut chain = Vec::new();
+        self.expand(name.trim(), &mut Vec::new(), &mut chain)?;
+        let mut links = (FIRST_TARGET..).zip(chain);
+        let target = links.next().map_or_else(|| Err(self.unknown_model(name)), |(_, it)| it)?;
+        let mut resolved = Resolved { target, fallbacks: Vec::new(), left_out: Vec::new() };
+        for (number, link) in links {
+            match link {
+                Ok(target) => resolved.fallbacks.push(Fallback { number, target }),
+                Err(unfit) => resolved.left_out.push((number, unfit.message)),
             }
-            trail.push(name);
-            if chain.len() > 1 && shortened.is_none() {
-                shortened = Some(name.to_owned());
-            }
-            name = chain.first().map_or("", |first| first.trim());
         }
-        let target = self.target(name).map_err(|error| error.through(&trail))?;
-        Ok(Resolved { target, shortened })
+        Ok(resolved)
+    }
+
+    /// Adds what `name` stands for to `chain`; an alias inside a chain stands for all of its own.
+    fn expand<'a>(
+        &'a self,
+        name: &'a str,
+        trail: &mut Vec<&'a str>,
+        chain: &mut Vec<Link>,
+    ) -> Result<(), Unresolved> {
+        let Some(targets) = self.aliases.get(name) else {
+            chain.push(self.link(name).map_err(|error| error.through(trail))?);
+            return if chain.len() > LONGEST { Err(too_long(trail)) } else { Ok(()) };
+        };
+        if trail.contains(&name) {
+            return Err(cycle(trail, name));
+        }
+        if trail.len() == LONGEST {
+            return Err(too_long(trail));
+        }
+        trail.push(name);
+        if targets.is_empty() {
+            return Err(empty(name));
+        }
+        for target in targets {
+            self.expand(target.trim(), trail, chain)?;
+        }
+        trail.pop();
+        Ok(())
+    }
+
+    /// Everything that is wrong with the names of the config, each with the alias it stands behind;
+    /// none is that of `default_model`.
+    pub fn faults(&self) -> Vec<(Option<&str>, Unresolved)> {
+        let mut faults = Vec::new();
+        for (alias, targets) in &self.aliases {
+            let is_alias = |name: &&str| self.aliases.contains_key(*name);
+            let targets = targets.iter().map(|target| target.trim());
+            let own = targets.filter(|it| !is_alias(it)).filter_map(|it| self.link(it).err());
+            faults.extend(own.map(|unresolved| (Some(alias.as_str()), unresolved)));
+            // A circle is told of at one of its members.
+            let members = self.circle(alias);
+            if members.iter().min() == Some(&alias.as_str()) {
+                faults.push((Some(alias.as_str()), cycle(&members, alias)));
+            }
+        }
+        if faults.is_empty() {
+            let resolve = |alias| Some((Some(alias), self.resolve(alias).err()?));
+            let ill_sized = self.aliases.keys().map(String::as_str).filter_map(resolve);
+            faults.extend(ill_sized.filter(|(_, it)| it.code != UNSUPPORTED));
+        }
+        let default = self.default_model.as_deref().filter(|name| {
+            let name = name.trim();
+            !self.aliases.contains_key(name) && !self.programs.contains_key(name)
+        });
+        let unknown = default.and_then(|name| self.link(name.trim()).and_then(|it| it).err());
+        faults.extend(unknown.map(|unresolved| (None, unresolved)));
+        faults
+    }
+
+    /// The aliases on a shortest way from `alias` back to itself, it among them; none if there is no way.
+    fn circle<'a>(&'a self, alias: &'a str) -> Vec<&'a str> {
+        let mut came_from: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut next = vec![alias];
+        let mut at = 0;
+        while let Some(from) = next.get(at).copied() {
+            at += 1;
+            for target in self.aliases.get(from).into_iter().flatten().map(|it| it.trim()) {
+                if target == alias {
+                    let mut members = vec![from];
+                    while let Some(before) = came_from.get(members[members.len() - 1]) {
+                        members.push(before);
+                    }
+                    members.reverse();
+                    return members;
+                }
+                if self.aliases.contains_key(target) && !came_from.contains_key(target) {
+                    came_from.insert(target, from);
+                    next.push(target);
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    /// The target `name`, which is no alias of targets; the error of an unknown one comes first, as no
+    /// chain with it can be read.
+    fn link(&self, name: &str) -> Result<Link, Unresolved> {
+        if let Some(program) = self.programs.get(name) {
+            return Ok(Err(unsupported(name, program)));
+        }
+        self.target(name).map(Ok)
     }
 
     fn target(&self, name: &str) -> Result<Target, Unresolved> {
@@ -91,12 +189,13 @@ impl Catalog {
             model: model.into(),
             max_output_tokens: self.max_output_tokens.get(name).copied(),
             context_window: self.context_windows.get(name).copied(),
-            price: self.prices.get(name).copied(),
+            price: self.prices.get(name).cloned(),
         }))
     }
 
     fn unknown_model(&self, name: &str) -> Unresolved {
-        let help = names::suggestion(name, self.aliases.keys().map(String::as_str))
+        let known = self.aliases.keys().chain(self.programs.keys()).map(String::as_str);
+        let help = names::suggestion(name, known)
             .unwrap_or_else(|| "write provider/model, or an alias of the config".into());
         let message = format!("unknown model {}", quoted(name));
         Unresolved { code: "unknown_model", message, help: Some(help) }
@@ -125,6 +224,14 @@ impl Unresolved {
     }
 }
 
+const UNSUPPORTED: &str = "unsupported";
+
+fn unsupported(name: &str, program: &str) -> Unresolved {
+    let (name, program) = (quoted(name), quoted(program));
+    let message = format!("{name} is the program {program}, and programs cannot be asked yet");
+    Unresolved { code: UNSUPPORTED, message, help: None }
+}
+
 fn cycle(trail: &[&str], again: &str) -> Unresolved {
     let round = trail.iter().skip_while(|name| **name != again).chain([&again]);
     let message = format!(
@@ -133,4 +240,15 @@ fn cycle(trail: &[&str], again: &str) -> Unresolved {
         round.copied().collect::<Vec<_>>().join(" -> ")
     );
     Unresolved { code: "alias_cycle", message, help: None }
+}
+
+fn empty(alias: &str) -> Unresolved {
+    let message = format!("the alias {} stands for nothing", quoted(alias));
+    Unresolved { code: "unknown_model", message, help: Some("name a target".into()) }
+}
+
+fn too_long(trail: &[&str]) -> Unresolved {
+    let alias = quoted(trail.first().copied().unwrap_or_default());
+    let message = format!("the alias {alias} stands for more than {LONGEST} targets or aliases");
+    Unresolved { code: "alias_too_long", message, help: None }
 }

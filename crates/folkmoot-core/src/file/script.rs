@@ -192,5 +192,5 @@ fn tool_call(fields: &Fields, id: &str) -> Option<ToolCall> {
 
 fn tokens(fields: &Fields) -> Tokens {
     let count = |name| fields.whole(name).unwrap_or_default();
-    Tokens { input: count("input"), cached: 0, output: count("output") }
+    Tokens { input: count("input"), output: count("output"), ..Tokens::default() }
 }

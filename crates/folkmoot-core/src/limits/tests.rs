@@ -5,6 +5,8 @@ use proptest::{collection::vec, option::weighted, prelude::*};
 use super::*;
 use crate::{
     call::{Call, Prompt},
+    money::Price,
+    team::FIRST_TARGET,
     time::Time,
 };
 
@@ -42,13 +44,13 @@ fn limits() -> impl Strategy<Value = Limits> {
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
-    let price = Price { input: 1.0, output: 4.0, cached_input: None };
+    let rates = Price::new(1.0, 4.0).dearest(u64::MAX);
     let worst = (0..3000_u64, weighted(0.7, 0..2000_u64), any::<bool>(), any::<bool>());
     let worst = worst.prop_map(move |(input, output, can_shrink, is_priced)| WorstCase {
         input,
         output,
         can_shrink,
-        price: is_priced.then_some(price),
+        rates: is_priced.then_some(rates),
     });
     (0..AGENTS, 0..=SCOPES, worst, 0..=100_u64, any::<u64>())
         .prop_map(|(agent, scope, worst, share, turn)| Plan { agent, scope, worst, share, turn })
@@ -86,7 +88,11 @@ impl Books {
 
     fn start(&mut self, plan: Plan, reserved: Option<Reservation>) {
         let entry = Entry {
-            call: Call::Agent { agent: Books::agent(plan.agent), prompt: Prompt::default() },
+            call: Call::Agent {
+                agent: Books::agent(plan.agent),
+                target: FIRST_TARGET,
+                prompt: Prompt::default(),
+            },
             reserved,
             scopes: Books::scopes(&plan),
             outcome: None,
@@ -111,8 +117,9 @@ impl Books {
         let (plan, entry) = self.open.swap_remove(at % self.open.len());
         let aside = entry.reserved.unwrap_or_default().tokens;
         let part = |of: u64| of * plan.share / 100;
-        let tokens = Tokens { input: 0, cached: part(aside.input), output: part(aside.output) };
-        let cost = plan.worst.price.map(|price| price.of(tokens));
+        let tokens =
+            Tokens { cached: part(aside.input), output: part(aside.output), ..Tokens::default() };
+        let cost = plan.worst.rates.map(|rates| rates.of(tokens));
         self.ledger.bill(&entry, Usage::default(), Usage { tokens, cost, estimated: false });
         self.ledger.settle(&entry);
     }

@@ -3,22 +3,24 @@
 //! A turn is a program of its own, nested in the place where it was asked for, so that every request
 //! and every tool call is in the log, counts against the budget and survives a crash. An agent
 //! without tools takes its turn in one call, which bears the turn's own name.
+//!
+//! A call that fails in a way that another target may not is made again by the next target of the
+//! agent's chain, as a call of its own below the one that failed: `round-1/alice/target-2`. Its price,
+//! its window and what is set aside for it are that target's.
 
 use crate::{
     call::{Call, FailureKind, Fault, Prompt, Reply, ToolCall},
     scope::{Scope, Step},
-    team::Agent,
+    team::{Agent, FIRST_TARGET},
 };
 
 /// Takes a turn named `name`; gives the reply that wants no more tools.
 pub(crate) fn take(cx: &Scope, name: &str, agent: &Agent, prompt: Prompt) -> Step<Reply> {
     let turn = cx.at(name);
-    let mut reply = if agent.grants.is_empty() {
-        cx.call(name, request(agent, prompt))?
-    } else {
-        turn.call("model-1", request(agent, prompt))?
-    };
-    let turn = turn.going_on(&reply.key);
+    let (place, first) = if agent.grants.is_empty() { (cx, name) } else { (&turn, "model-1") };
+    let mut chain = Chain { agent, target: FIRST_TARGET };
+    let mut reply = chain.ask(place, first, prompt)?;
+    let turn = turn.going_on(&place.key(first));
     let mut tools = 0;
     for step in 2..=agent.max_steps.max(1) {
         let calls = tool_calls(&reply);
@@ -33,13 +35,41 @@ pub(crate) fn take(cx: &Scope, name: &str, agent: &Agent, prompt: Prompt) -> Ste
             return Ok(Reply { outcome: stopped.outcome.clone(), ..reply });
         }
         let prompt = results.iter().fold(Prompt::after(&reply), Prompt::result);
-        reply = turn.call(&format!("model-{step}"), request(agent, prompt))?;
+        reply = chain.ask(&turn, &format!("model-{step}"), prompt)?;
     }
     Ok(if tool_calls(&reply).is_empty() { reply } else { out_of_steps(agent, reply) })
 }
 
-fn request(agent: &Agent, prompt: Prompt) -> Call {
-    Call::Agent { agent: agent.id.clone(), prompt }
+/// The targets of an agent; whoever answered last in a turn is asked first from then on.
+struct Chain<'a> {
+    agent: &'a Agent,
+    target: u32,
+}
+
+impl Chain<'_> {
+    /// Asks until somebody answers, or fails in a way that another target would too (agents.md §3).
+    fn ask(&mut self, cx: &Scope, name: &str, prompt: Prompt) -> Step<Reply> {
+        if self.agent.next_target(self.target).is_none() {
+            return cx.call(name, self.request(prompt));
+        }
+        let mut reply = cx.call(name, self.request(prompt.clone()))?;
+        let below = cx.at(name).going_on(&reply.key);
+        while let Some(next) = self.agent.next_target(self.target).filter(|_| moves_on(&reply)) {
+            self.target = next;
+            reply = below.call(&format!("target-{next}"), self.request(prompt.clone()))?;
+        }
+        Ok(reply)
+    }
+
+    fn request(&self, prompt: Prompt) -> Call {
+        Call::Agent { agent: self.agent.id.clone(), target: self.target, prompt }
+    }
+}
+
+/// Whether a call failed in a way that another target may not. What the kernel itself ended, a call
+/// that is out of time among it, is nobody's failure.
+fn moves_on(reply: &Reply) -> bool {
+    matches!(reply.fault(), Some(Fault::Failed { kind, .. }) if kind.moves_on())
 }
 
 fn tool_calls(reply: &Reply) -> &[ToolCall] {
@@ -71,9 +101,10 @@ mod tests {
     use crate::{
         programs::{Broadcast, Clocks},
         spec::{Collaboration, Spec},
-        team::{Says, Script, ScriptRule, ScriptedReply, Target},
-        testing::{agent, check, ids, spec},
+        team::{Fallback, Says, Script, ScriptRule, ScriptedReply, Target},
+        testing::{agent, check, ids, play, spec},
         time::Duration,
+        view,
     };
 
     fn wants(tools: &[&str]) -> ScriptedReply {
@@ -108,8 +139,8 @@ mod tests {
                   3     0 answered round-1/a/model-1: let me see
                   4     0 asked round-1/a/tool-1 tool
                   5     0 asked round-1/a/tool-2 tool
-                  6     0 answered round-1/a/tool-2: {"path":"a.txt"}
-                  7     0 answered round-1/a/tool-1: {"path":"a.txt"}
+                  6     0 answered round-1/a/tool-1: {"path":"a.txt"}
+                  7     0 answered round-1/a/tool-2: {"path":"a.txt"}
                   8     0 asked round-1/a/model-2 [after round-1/a/model-1 · result round-1/a/tool-1 · result round-1/a/tool-2]
                   9     0 answered round-1/a/model-2: done
                  10     0 ended answered
@@ -199,6 +230,159 @@ mod tests {
             = budget_exhausted calls: None
               {"round":1,"kind":"broadcast","responses":{"a":{"error":"budget exhausted"}}}
         "#]],
+        );
+    }
+
+    /// A turn without tools of an agent with a chain of scripts.
+    fn chained(first: Vec<ScriptedReply>, later: Vec<(u32, Vec<ScriptedReply>)>) -> Spec {
+        let script = |replies| Target::Script(Script { replies, ..Script::default() });
+        let mut spec = turn(first, Vec::new());
+        let later = later.into_iter().map(|(number, it)| Fallback { number, target: script(it) });
+        spec.team.agents[0].fallbacks = later.collect();
+        spec.team.agents[0].grants.clear();
+        spec
+    }
+
+    fn fails(kind: FailureKind) -> ScriptedReply {
+        ScriptedReply { says: Says::Error { text: "boom".into(), kind }, ..text("") }
+    }
+
+    #[test]
+    fn the_kind_of_a_failure_decides_whether_the_next_target_is_asked() {
+        use FailureKind::*;
+        let kinds = [
+            (Auth, true),
+            (RateLimited, true),
+            (Timeout, true),
+            (Transport, true),
+            (Incomplete, true),
+            (Protocol, true),
+            (Spawn, true),
+            (Harness, true),
+            (Config, false),
+            (Unsupported, false),
+            (NotFound, false),
+            (Io, false),
+            (Denied, false),
+            (Other, false),
+        ];
+        for (kind, moves_on) in kinds {
+            let sim = play(chained(vec![fails(kind)], vec![(2, vec![text("saved")])]));
+            let outcome = view::outcome("run", &sim.spec, &sim.run, true);
+            assert_eq!(outcome.answer.is_some(), moves_on, "{kind:?}");
+            assert_eq!(sim.run.known().iter().count(), 1 + usize::from(moves_on), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn each_target_of_a_chain_is_asked_the_same_until_one_answers() {
+        let down = || vec![fails(FailureKind::Transport)];
+        check(
+            chained(down(), vec![(2, down()), (4, vec![text("saved")]), (5, down())]),
+            expect![[r#"
+                  1     0 started
+                  2     0 asked round-1/a [task]
+                  3     0 answered round-1/a: (boom)
+                  4     0 asked round-1/a/target-2 [task]
+                  5     0 answered round-1/a/target-2: (boom)
+                  6     0 asked round-1/a/target-4 [task]
+                  7     0 answered round-1/a/target-4: saved
+                  8     0 ended answered
+                = done answered: Some("saved")
+                  {"round":1,"kind":"broadcast","responses":{"a":"saved"}}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_chain_that_is_used_up_fails_like_its_last_target() {
+        let last = ScriptedReply {
+            says: Says::Error { text: "no key".into(), kind: FailureKind::Auth },
+            ..text("")
+        };
+        check(
+            chained(vec![fails(FailureKind::Transport)], vec![(2, vec![last])]),
+            expect![[r#"
+                  1     0 started
+                  2     0 asked round-1/a [task]
+                  3     0 answered round-1/a: (boom)
+                  4     0 asked round-1/a/target-2 [task]
+                  5     0 answered round-1/a/target-2: (no key)
+                  6     0 ended all_failed
+                = failed all_failed: None
+                  {"round":1,"kind":"broadcast","responses":{"a":{"error":"no key"}}}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn who_answered_keeps_the_turn_and_the_next_turn_begins_with_the_first_again() {
+        let flaky = vec![fails(FailureKind::RateLimited), text("unused"), text("back")];
+        let mut spec =
+            chained(flaky, vec![(2, vec![text(""), wants(&["file.read"]), text("done")])]);
+        spec.team.agents[0].grants = vec!["file".into()];
+        let Collaboration::Broadcast(broadcast) = &mut spec.collaboration else { unreachable!() };
+        broadcast.rounds = 2;
+        check(
+            spec,
+            expect![[r#"
+                  1     0 started
+                  2     0 asked round-1/a/model-1 [task]
+                  3     0 answered round-1/a/model-1: (boom)
+                  4     0 asked round-1/a/model-1/target-2 [task]
+                  5     0 answered round-1/a/model-1/target-2: let me see
+                  6     0 asked round-1/a/tool-1 tool
+                  7     0 answered round-1/a/tool-1: {"path":"a.txt"}
+                  8     0 asked round-1/a/model-2 [after round-1/a/model-1/target-2 · result round-1/a/tool-1]
+                  9     0 answered round-1/a/model-2: done
+                 10     0 asked round-2/a/model-1 [after round-1/a/model-2 · say Take what the others sai…]
+                 11     0 answered round-2/a/model-1: back
+                 12     0 ended answered
+                = done answered: Some("back")
+                  {"round":1,"kind":"broadcast","responses":{"a":"done"}}
+                  {"round":2,"kind":"broadcast","responses":{"a":"back"}}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn each_request_of_a_chain_counts_against_the_calls_of_the_run() {
+        let mut spec = chained(vec![fails(FailureKind::Auth)], vec![(2, vec![text("unasked")])]);
+        spec.limits.calls = Some(1);
+        check(
+            spec,
+            expect![[r#"
+                  1     0 started
+                  2     0 asked round-1/a [task]
+                  3     0 answered round-1/a: (boom)
+                  4     0 refused round-1/a/target-2: budget exhausted
+                  5     0 ended all_failed
+                = budget_exhausted calls: None
+                  {"round":1,"kind":"broadcast","responses":{"a":{"error":"budget exhausted"}}}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn the_clock_of_a_call_is_that_of_its_whole_chain_and_moves_on_to_nobody() {
+        let late = |reply| ScriptedReply { delay: Duration::from_millis(400), ..reply };
+        let slow = || vec![late(fails(FailureKind::Timeout))];
+        let mut spec = chained(slow(), vec![(2, slow()), (3, vec![text("unasked")])]);
+        let Collaboration::Broadcast(broadcast) = &mut spec.collaboration else { unreachable!() };
+        broadcast.clocks.call_timeout = Some(Duration::from_millis(700));
+        check(
+            spec,
+            expect![[r#"
+                  1     0 started
+                  2     0 asked round-1/a [task]
+                  3   400 answered round-1/a: (boom)
+                  4   400 asked round-1/a/target-2 [task]
+                  5   700 ticked
+                  6   700 withdrawn round-1/a/target-2: timeout
+                  7   700 ended all_failed
+                = failed all_failed: None
+                  {"round":1,"kind":"broadcast","responses":{"a":{"error":"timeout"}}}
+            "#]],
         );
     }
 

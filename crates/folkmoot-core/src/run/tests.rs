@@ -5,6 +5,7 @@ mod amendments;
 mod bounds;
 mod budgets;
 mod cancels;
+mod chains;
 mod clocks;
 mod crashes;
 mod hand;

@@ -1,5 +1,7 @@
 //! What people and programs are shown of a run: folds of its log.
 
+mod failovers;
+mod prices;
 mod report;
 
 pub use report::report;
@@ -19,6 +21,7 @@ use crate::{
     run::Run,
     scope::Account,
     spec::{Choice, Spec, Warning},
+    team::FIRST_TARGET,
     time::{Duration, Time},
 };
 
@@ -178,6 +181,9 @@ pub struct Spending {
     /// Of the tokens read, those from a cache.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cached_tokens: u64,
+    /// And those that went into a cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
     /// US dollars, where prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
@@ -195,10 +201,11 @@ impl Spending {
     fn of(usages: impl Iterator<Item = Usage>) -> Spending {
         let sum = usages.fold(Usage::default(), Add::add);
         Spending {
-            prompt_tokens: sum.tokens.input.saturating_add(sum.tokens.cached),
+            prompt_tokens: sum.tokens.read(),
             completion_tokens: sum.tokens.output,
             total_tokens: sum.tokens.total(),
             cached_tokens: sum.tokens.cached,
+            cache_write_tokens: sum.tokens.cache_write,
             cost_usd: sum.cost.map(Money::usd),
             estimated: sum.estimated,
         }
@@ -225,7 +232,7 @@ pub fn outcome(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> Outcome {
         answer,
         partial,
         errors: errors(spec, run.known()),
-        warnings: spec.warnings.clone(),
+        warnings: [spec.warnings.clone(), failovers::warnings(spec, run)].concat(),
         meta: Meta {
             elapsed_seconds: run.at().since(Time::default()).as_secs_f64(),
             agents: spec.team.agents.iter().map(|agent| agent.name.to_string()).collect(),
@@ -324,6 +331,12 @@ pub struct CallView {
     pub key: Key,
     /// Who was asked.
     pub agent: String,
+    /// The model that was asked, or that a script stood in for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Its number in the agent's chain, if it was not the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<u32>,
     /// The tool, if one was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -357,6 +370,13 @@ pub struct CallView {
     pub elapsed_seconds: Option<f64>,
 }
 
+impl CallView {
+    /// The model that was asked, if it is not the one that its agent is usually answered by.
+    pub fn fallback(&self) -> Option<&str> {
+        self.target.and(self.model.as_deref())
+    }
+}
+
 /// What was sent.
 #[derive(Clone, Debug, Serialize)]
 pub struct RequestView {
@@ -376,10 +396,10 @@ pub fn calls(spec: &Spec, run: &Run) -> Vec<CallView> {
 }
 
 fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
-    let agent = spec.team.agent(entry.call.agent());
+    let agent = spec.team.asked(&entry.call);
     let (messages, arguments, tool) = match &entry.call {
         Call::Agent { prompt, .. } => {
-            (render::messages(spec, run.known(), agent, prompt), None, None)
+            (render::messages(spec, run.known(), &agent, prompt), None, None)
         }
         Call::Tool { request, .. } => {
             (Vec::new(), Some(request.arguments.clone()), Some(request.name.to_string()))
@@ -391,6 +411,8 @@ fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
     CallView {
         key: key.clone(),
         agent: agent.name.to_string(),
+        model: agent.target.label().filter(|_| tool.is_none()),
+        target: later_target(&entry.call),
         tool,
         attempt: entry.attempt,
         state: state(entry),
@@ -403,6 +425,14 @@ fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
         asked_at: run.wall_at(entry.asked_at),
         answered_at: (!entry.is_open()).then(|| run.wall_at(entry.settled_at)),
         elapsed_seconds: (!entry.is_open()).then(|| elapsed(entry).as_secs_f64()),
+    }
+}
+
+/// The number of the target that a call asks, if it is not the first of its chain.
+fn later_target(call: &Call) -> Option<u32> {
+    match call {
+        Call::Agent { target, .. } => Some(*target).filter(|target| *target > FIRST_TARGET),
+        Call::Tool { .. } => None,
     }
 }
 

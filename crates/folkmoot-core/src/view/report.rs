@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{CallView, Outcome, Spending, calls, outcome};
+use super::{CallView, Outcome, Spending, calls, outcome, prices};
 use crate::{run::Run, spec::Spec, time::Duration};
 
 /// Folds a run into a Markdown report. `alive` tells whether somebody drives it.
@@ -36,6 +36,8 @@ pub fn report(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> String {
         outcome.warnings.iter().map(|it| format!("`{}`: {}", it.code, inline(&it.message))),
     );
     costs(&mut page, &outcome);
+    let prices = prices::lines(spec, run.known());
+    list(&mut page, "Prices, for a million tokens", prices.into_iter());
     page
 }
 
@@ -84,6 +86,9 @@ fn title(call: &CallView) -> String {
         write!(title, " uses {}", inline(tool)).expect("a string takes any text");
     }
     write!(title, " · `{}`", call.key).expect("a string takes any text");
+    if let Some(model) = call.fallback() {
+        write!(title, " · {}", inline(model)).expect("a string takes any text");
+    }
     if let Some(seconds) = call.elapsed_seconds {
         write!(title, " · {}", Duration::from_secs_f64(seconds)).expect("a string takes any text");
     }
@@ -161,7 +166,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Foreign text inside a line: no line breaks, no markup.
-fn inline(text: &str) -> String {
+pub(super) fn inline(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -55,7 +55,7 @@ fn a_sound_file_becomes_a_spec_with_everything_filled_in() {
     let Target::Model(model) = &coder.target else { panic!("a model") };
     assert_eq!((model.to_string().as_str(), model.max_output_tokens), ("openai/gpt", Some(4096)));
     assert_eq!(model.context_window, Some(128_000));
-    assert_eq!(model.price.map(|price| price.output), Some(4.0));
+    assert_eq!(model.price.as_ref().map(|price| price.output), Some(4.0));
     assert_eq!((critic.max_steps, critic.retries), (30, 2));
     assert_eq!(critic.prompt.as_deref(), Some("Lead well.\n"));
     assert!(matches!(&critic.target, Target::Model(model) if model.to_string() == "openai/mini"));

@@ -27,7 +27,7 @@ use folkmoot_core::{
 
 /// A machine with two providers, some aliases and one price.
 fn catalog() -> Catalog {
-    let price = Price { input: 1.0, output: 4.0, cached_input: None };
+    let price = Price::new(1.0, 4.0);
     let alias = |name: &str, chain: &[&str]| {
         (name.to_owned(), chain.iter().map(|target| (*target).to_owned()).collect())
     };
@@ -42,6 +42,7 @@ fn catalog() -> Catalog {
             alias("stale", &["gone/model"]),
         ]
         .into(),
+        programs: [].into(),
         providers: ["openai", "anthropic"].map(str::to_owned).into(),
         prices: [("openai/gpt".to_owned(), price)].into(),
         max_output_tokens: [("openai/gpt".to_owned(), 4096)].into(),

@@ -2,11 +2,12 @@
 
 use expect_test::expect;
 use folkmoot_core::{
+    file::models::Unresolved,
     money::Money,
     team::{Agent, Target},
 };
 
-use crate::Case;
+use crate::{Case, catalog};
 
 fn one(agent: &str) -> Agent {
     let file = format!("agents: [{{ name: a, {agent} }}]\n");
@@ -29,12 +30,109 @@ fn models_are_named_directly_or_by_alias() {
     assert_eq!(one("demo: true, retries: 3").retries, 3);
 }
 
+/// The chain of an agent as people write it.
+fn chain(agent: &Agent) -> String {
+    let later = agent.fallbacks.iter().map(|it| (it.number, &it.target));
+    let all = [(1, &agent.target)].into_iter().chain(later);
+    let shown =
+        all.map(|(number, target)| format!("{number} {}", target.label().expect("it has one")));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
 #[test]
-fn of_a_chain_the_first_target_answers_until_there_is_failover() {
-    let case = Case::new("agents: [{ name: a, model: best }]\n");
-    assert_eq!(model(&case.spec().team.agents[0]), "anthropic/sonnet");
+fn an_alias_may_stand_for_a_chain_whose_numbers_stay_when_one_is_left_out() {
+    let mut case = Case::new("agents: [{ name: a, model: best }]\n");
+    assert_eq!(chain(&case.spec().team.agents[0]), "1 anthropic/sonnet, 2 openai/gpt");
+    case.tells(&expect![""]);
+
+    let chain_of = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    case.catalog.aliases.insert("codex".into(), chain_of(&["openai/gpt"]));
+    case.catalog.programs.insert("coder".into(), "codex".into());
+    case.catalog.aliases.insert("best".into(), chain_of(&["fast", "coder", "claude", " demo "]));
+    let expected = "1 openai/mini, 3 anthropic/sonnet, 4 openai/gpt, 5 demo";
+    assert_eq!(chain(&case.spec().team.agents[0]), expected);
     case.tells(&expect![[r#"
-        1:28 agents[0].model warning[failover_later] only the first target of "claude" is used: failover is not supported yet
+        1:28 agents[0].model warning[target_left_out] target 2 of "best" is left out: "coder" is the program "codex", and programs cannot be asked yet
+    "#]]);
+}
+
+#[test]
+fn a_chain_that_begins_with_what_cannot_be_asked_is_refused() {
+    let mut case = Case::new("agents: [{ name: a, model: coder }, { name: b, model: none }]\n");
+    case.catalog.programs.insert("coder".into(), "codex".into());
+    case.catalog.aliases.insert("none".into(), Vec::new());
+    case.tells(&expect![[r#"
+        1:28 agents[0].model error[unsupported] "coder" is the program "codex", and programs cannot be asked yet
+        1:55 agents[1].model error[unknown_model] the alias "none" stands for nothing | help: name a target
+    "#]]);
+}
+
+#[test]
+fn a_chain_has_an_end_however_aliases_multiply() {
+    let mut case = Case::new("agents: [{ name: a, model: a0 }, { name: b, model: b0 }]\n");
+    for n in 0..40 {
+        let (twice, once) = (format!("a{}", n + 1), format!("b{}", n + 1));
+        case.catalog.aliases.insert(format!("a{n}"), vec![twice.clone(), twice]);
+        case.catalog.aliases.insert(format!("b{n}"), vec![once]);
+    }
+    case.tells(&expect![[r#"
+        1:28 agents[0].model error[alias_too_long] the alias "a0" stands for more than 16 targets or aliases
+        1:52 agents[1].model error[alias_too_long] the alias "b0" stands for more than 16 targets or aliases
+    "#]]);
+}
+
+/// What is wrong with the names of a config.
+fn faults(aliases: &[(&str, &[&str])], default_model: Option<&str>) -> Vec<String> {
+    let mut catalog = catalog();
+    let owned = |(name, chain): &(&str, &[&str])| {
+        ((*name).to_owned(), chain.iter().map(|it| (*it).to_owned()).collect())
+    };
+    catalog.aliases = aliases.iter().map(owned).collect();
+    catalog.programs = [("codex".to_owned(), "codex".to_owned())].into();
+    catalog.default_model = default_model.map(str::to_owned);
+    let told = |(alias, it): (Option<&str>, Unresolved)| {
+        format!("{} {}: {}", alias.unwrap_or("-"), it.code, it.message)
+    };
+    catalog.faults().into_iter().map(told).collect()
+}
+
+#[test]
+fn everything_that_is_wrong_with_the_names_of_a_config_is_told_at_once_and_once() {
+    assert_eq!(faults(&[("a", &["codex", "openai/x"]), ("b", &["a"])], Some("b")), [""; 0]);
+    assert_eq!(faults(&[], Some("codex")), [""; 0]);
+    let found = faults(
+        &[
+            ("a", &["b"]),
+            ("b", &["openai/x", "c"]),
+            ("c", &["a", "nobody/x", "gtp"]),
+            ("d", &["a", "d"]),
+            ("e", &["c"]),
+        ],
+        Some("gone"),
+    );
+    let expected = [
+        "a alias_cycle: the alias \"a\" leads to itself: a -> b -> c -> a",
+        "c unknown_provider: unknown provider \"nobody\" in \"nobody/x\"",
+        "c unknown_model: unknown model \"gtp\"",
+        "d alias_cycle: the alias \"d\" leads to itself: d -> d",
+        "- unknown_model: unknown model \"gone\"",
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(
+        faults(&[("none", &[])], None),
+        ["none unknown_model: the alias \"none\" stands for nothing"]
+    );
+}
+
+#[test]
+fn a_later_target_without_a_price_is_left_out_where_money_is_limited() {
+    let mut case = Case::new("agents: [{ name: a, model: best, limits: { cost_usd: 1 } }]\n");
+    let chain_of = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    let best = chain_of(&["openai/gpt", "anthropic/sonnet", "demo"]);
+    case.catalog.aliases.insert("best".into(), best);
+    assert_eq!(chain(&case.spec().team.agents[0]), "1 openai/gpt, 3 demo");
+    case.tells(&expect![[r#"
+        1:54 agents[0].limits.cost_usd warning[target_left_out] target 2 of "a" is left out: the price of anthropic/sonnet is not known, and cost_usd is to be kept | help: give it in the config, under [prices."anthropic/sonnet"]
     "#]]);
 }
 

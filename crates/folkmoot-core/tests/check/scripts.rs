@@ -58,7 +58,7 @@ fn items_nest_and_what_stands_around_them_counts() {
     let nested = reply(item);
     assert_eq!(nested.says, Says::Error { text: "late".into(), kind: FailureKind::Auth });
     assert_eq!(nested.delay, Duration::from_millis(320));
-    assert_eq!(nested.usage, Tokens { input: 5, cached: 0, output: 2 });
+    assert_eq!(nested.usage, Tokens { input: 5, output: 2, ..Tokens::default() });
     let plain = reply("{ delay_ms: 1, json: {}, usage: { output: 3 } }");
     assert_eq!((plain.delay, plain.usage.total()), (Duration::from_millis(1), 3));
     assert_eq!(reply("x").usage, Tokens::default());

@@ -15,7 +15,7 @@ use crate::{
     key::Key,
     known::Entry,
     limits::Limits,
-    money::{Money, Price},
+    money::{Money, Price, Tier},
     programs::{
         Adaptive, Broadcast, Clocks, Consensus, Convergence, Debate, Relay, Sequential, Supervise,
     },
@@ -23,7 +23,7 @@ use crate::{
     run::Run,
     sim::{Happening, Random, Sim, World},
     spec::{Collaboration, Spec},
-    team::{Agent, AgentId, Model, Says, Script, ScriptRule, ScriptedReply, Target},
+    team::{Agent, AgentId, Fallback, Model, Says, Script, ScriptRule, ScriptedReply, Target},
     testing::{id, spec},
     time::Duration,
 };
@@ -46,8 +46,8 @@ impl World for Honest {
         let (outcome, usage) = match &entry.call {
             Call::Tool { .. } if fails => (Err(failed()), Usage::default()),
             Call::Tool { .. } => (Ok(text(&mut random, 2000)), Usage::default()),
-            Call::Agent { agent, prompt } => {
-                let agent = spec.team.agent(agent);
+            Call::Agent { prompt, .. } => {
+                let agent = &spec.team.asked(&entry.call);
                 let messages = render::messages(spec, run.known(), agent, prompt);
                 match &agent.target {
                     Target::Model(model) => self.model(&mut random, agent, model, &messages, entry),
@@ -81,7 +81,7 @@ impl Honest {
             return (Err(failed()), Usage::default());
         }
         let retries = if entry.reserved.is_some() { 0 } else { agent.retries };
-        let mut used = Tokens::default();
+        let (mut used, mut cost) = (Tokens::default(), Some(Money(0)));
         let attempts = 1 + random.below(u64::from(retries) + 1);
         let mut outcome = Err(failed());
         for attempt in 1..=attempts {
@@ -89,9 +89,12 @@ impl Honest {
             let is_last = attempt == attempts && random.below(100) >= self.faults;
             outcome = if is_last { Ok(reply(random, agent, output * bytes)) } else { outcome };
             let cached = random.below(input + 1);
-            used = used + Tokens { input: input - cached, cached, output };
+            let cache_write = random.below(input - cached + 1);
+            let tokens =
+                Tokens { input: input - cached - cache_write, cached, cache_write, output };
+            cost = cost.zip(model.price.as_ref()).map(|(sum, price)| sum + price.of(tokens));
+            used = used + tokens;
         }
-        let cost = model.price.map(|price| price.of(used));
         (outcome, Usage { tokens: used, cost, estimated: false })
     }
 }
@@ -165,10 +168,17 @@ fn demo(random: &mut Random, fails: bool, messages: &[Message]) -> (Outcome, Usa
 fn price() -> impl Strategy<Value = Option<Price>> {
     prop_oneof![
         Just(None),
-        Just(Some(Price { input: 1.0, output: 4.0, cached_input: None })),
-        Just(Some(Price { input: 1.0, output: 4.0, cached_input: Some(0.1) })),
-        Just(Some(Price { input: 1.0, output: 0.5, cached_input: Some(1.5) })),
+        Just(Some(Price::new(1.0, 4.0))),
+        Just(Some(Price { cached_input: Some(0.1), ..Price::new(1.0, 4.0) })),
+        Just(Some(Price { cached_input: Some(1.5), ..Price::new(1.0, 0.5) })),
+        Just(Some(Price { cache_write: Some(2.5), above: vec![tier()], ..Price::new(1.0, 4.0) })),
     ]
+}
+
+/// Longer requests are dearer to read and cheaper to write.
+fn tier() -> Tier {
+    let cached_input = Some(0.2);
+    Tier { tokens: 200, input: 2.0, output: 1.0, cached_input, cache_write: None }
 }
 
 fn model() -> impl Strategy<Value = Target> {
@@ -195,7 +205,7 @@ fn scripted_reply() -> impl Strategy<Value = ScriptedReply> {
     ];
     (says, 0_u64..90, 0_u64..9, 0_u64..90).prop_map(|(says, input, cached, output)| ScriptedReply {
         says,
-        usage: Tokens { input, cached, output },
+        usage: Tokens { input, cached, output, ..Tokens::default() },
         ..ScriptedReply::text("")
     })
 }
@@ -216,14 +226,22 @@ fn limits(rare: u32) -> impl Strategy<Value = Limits> {
 }
 
 fn member() -> impl Strategy<Value = Agent> {
-    let target = prop_oneof![6 => model(), 3 => script(), 1 => Just(Target::Demo)];
+    let target = || prop_oneof![6 => model(), 3 => script(), 1 => Just(Target::Demo)];
+    let later = prop_oneof![
+        3 => Just(Vec::new()),
+        1 => prop::collection::vec(target(), 1..3),
+    ];
     let grants = prop_oneof![3 => Just(Vec::new()), 1 => Just(vec!["file".into()])];
-    (target, grants, 1_u32..4, 0_u32..3, limits(12)).prop_map(
-        |(target, grants, max_steps, retries, limits)| Agent {
+    (target(), later, grants, 1_u32..4, 0_u32..3, limits(12)).prop_map(
+        |(target, later, grants, max_steps, retries, limits)| Agent {
             grants,
             max_steps,
             retries,
             limits,
+            fallbacks: (2..)
+                .zip(later)
+                .map(|(number, target)| Fallback { number, target })
+                .collect(),
             ..Agent::new("", target)
         },
     )
@@ -302,8 +320,9 @@ struct Count {
 
 fn count(sim: &Sim, is_own: impl Fn(&AgentId) -> bool) -> Count {
     let is_later = |key: &Key| {
+        let is_of_a_chain = key.as_str().rsplit_once("/target-").is_some();
         let step = key.as_str().rsplit_once("/model-").and_then(|(_, step)| step.parse().ok());
-        step.is_some_and(|step: u64| step > 1)
+        is_of_a_chain || step.is_some_and(|step: u64| step > 1)
     };
     let asked = sim.log.iter().filter_map(|record| match &record.event {
         Event::Asked { key, call, .. } if is_own(call.agent()) => Some((key, call)),
@@ -316,7 +335,7 @@ fn count(sim: &Sim, is_own: impl Fn(&AgentId) -> bool) -> Count {
         turns: requests.clone().filter(|(key, _)| !is_later(key)).count() as u64,
         requests: requests.count() as u64,
         started: asked.count() as u64,
-        input: usages.iter().map(|it| it.tokens.input + it.tokens.cached).sum(),
+        input: usages.iter().map(|it| it.tokens.read()).sum(),
         output: usages.iter().map(|it| it.tokens.output).sum(),
         cost: Money(usages.iter().filter_map(|it| it.cost).map(|it| it.0).sum()),
     }
@@ -379,7 +398,12 @@ fn check(
             prop_assert!(!nothing_failed || under.is_empty(), "{} takes less", share.name);
         }
         // What is set aside counts bytes, which can be more than a window holds.
-        let has_window = |agent: &Agent| matches!(&agent.target, Target::Model(model) if model.context_window.is_some());
+        let has_window = |agent: &Agent| {
+            let later = agent.fallbacks.iter().map(|it| &it.target);
+            let is_one =
+                |it: &Target| matches!(it, Target::Model(model) if model.context_window.is_some());
+            [&agent.target].into_iter().chain(later).any(is_one)
+        };
         let is_counted_alike = !sim.spec.team.agents.iter().any(has_window);
         if bounds.fits == Some(true) && is_counted_alike {
             let refused = sim

@@ -98,15 +98,16 @@ fn what_is_called_off_is_never_taken_to_have_used_more_than_its_worst_case() {
 fn absurd_usage_spends_the_budget_and_breaks_nothing() {
     let mut spec = pair(100_000);
     spec.limits.concurrency = Some(1);
-    let price = Some(Price { input: 1.0, output: 1.0, cached_input: None });
+    let price = Some(Price::new(1.0, 1.0));
     for agent in &mut spec.team.agents {
         if let Target::Model(model) = &mut agent.target {
-            model.price = price;
+            model.price.clone_from(&price);
         }
     }
     let mut hand = Hand::start(&spec);
-    let tokens = Tokens { input: u64::MAX, cached: u64::MAX, output: u64::MAX };
-    let usage = Usage { tokens, cost: price.map(|it| it.of(tokens)), estimated: false };
+    let tokens =
+        Tokens { input: u64::MAX, cached: u64::MAX, cache_write: u64::MAX, output: u64::MAX };
+    let usage = Usage { tokens, cost: price.as_ref().map(|it| it.of(tokens)), estimated: false };
     hand.settle("round-1/a", says("A"), usage);
     assert_eq!(hand.fault("round-1/b"), "budget exhausted");
     let report = view::usage(&spec, hand.run.known());

@@ -133,7 +133,7 @@ pub(super) fn says(text: &str) -> Outcome {
 
 /// So many tokens read and written.
 pub(super) fn used(input: u64, output: u64) -> Usage {
-    Usage { tokens: Tokens { input, cached: 0, output }, ..Usage::default() }
+    Usage { tokens: Tokens { input, output, ..Tokens::default() }, ..Usage::default() }
 }
 
 /// An agent whose replies are bounded by `max_output_tokens`.

@@ -8,7 +8,7 @@ use crate::{
     event::{Event, Record, Settled},
     key::Key,
     limits::Limits,
-    money::{Money, Price},
+    money::{Money, Price, Tier},
     programs::{
         Adaptive, Broadcast, Clocks, Consensus, Convergence, Debate, Relay, Sequential, Supervise,
     },
@@ -19,7 +19,7 @@ use crate::{
         weather::Weather,
     },
     spec::{Collaboration, Spec},
-    team::{Agent, AgentId, Model, Target},
+    team::{Agent, AgentId, Fallback, Model, Target},
     testing::{agent, ids, spec},
     time::Duration,
 };
@@ -106,18 +106,37 @@ fn limits(random: &mut Random, rare: u64) -> Limits {
     }
 }
 
-fn member(random: &mut Random, name: &str) -> Agent {
-    let model = Model {
-        provider: "p".into(),
+/// One price for all, or one with dearer tokens in longer requests.
+fn price(random: &mut Random) -> Price {
+    let tier =
+        Tier { tokens: 500, input: 2.0, output: 5.0, cache_write: Some(2.5), cached_input: None };
+    let above = perhaps(random, 2, |_| vec![tier]).unwrap_or_default();
+    Price { cached_input: Some(0.1), cache_write: Some(1.25), above, ..Price::new(1.0, 4.0) }
+}
+
+fn target(random: &mut Random) -> Target {
+    if random.one_in(4) {
+        return Target::Demo;
+    }
+    Target::Model(Model {
+        provider: random.pick(&["p", "q"]).into(),
         model: "m".into(),
         max_output_tokens: perhaps(random, 2, |it| 1 + it.below(900)),
         context_window: perhaps(random, 4, |it| 1 + it.below(2000)),
-        price: perhaps(random, 2, |_| Price { input: 1.0, output: 4.0, cached_input: Some(0.1) }),
-    };
-    let target = if random.one_in(4) { Target::Demo } else { Target::Model(model) };
+        price: perhaps(random, 2, price),
+    })
+}
+
+fn member(random: &mut Random, name: &str) -> Agent {
+    let fallback = |it: &mut Random, number| Fallback { number, target: target(it) };
+    let mut fallbacks = Vec::new();
+    for number in [2, 4] {
+        fallbacks.extend(perhaps(random, 3, |it| fallback(it, number)));
+    }
+    let target = target(random);
     let grants = perhaps(random, 4, |_| vec!["file".into()]).unwrap_or_default();
     let max_steps = 1 + random.below(3) as u32;
-    Agent { limits: limits(random, 24), grants, max_steps, target, ..agent(name, &[]) }
+    Agent { limits: limits(random, 24), grants, max_steps, target, fallbacks, ..agent(name, &[]) }
 }
 
 fn team(random: &mut Random, clocks: Clocks) -> Spec {
@@ -264,7 +283,8 @@ fn disturbance(random: &mut Random, log: &[Record]) -> Event {
 }
 
 fn late(key: &Key, attempt: u32) -> Event {
-    let usage = Usage { tokens: Tokens { input: 7, cached: 0, output: 5 }, ..Usage::default() };
+    let usage =
+        Usage { tokens: Tokens { input: 7, output: 5, ..Tokens::default() }, ..Usage::default() };
     let settled = Settled::Answer(Answer::text("late").into());
     Event::Answered { key: key.clone(), attempt, settled, usage }
 }

@@ -31,7 +31,9 @@ fn answer_at_length(hand: &mut Hand, round: u32) {
 }
 
 fn request(hand: &Hand, key: &str) -> Vec<Message> {
-    let Call::Agent { agent, prompt } = &hand.call(key).call else { panic!("it asks an agent") };
+    let Call::Agent { agent, prompt, .. } = &hand.call(key).call else {
+        panic!("it asks an agent")
+    };
     render::messages(hand.spec, hand.run.known(), hand.spec.team.agent(agent), prompt)
 }
 

@@ -68,7 +68,7 @@ fn wants_tools(random: &mut Random) -> Answer {
 
 /// Mostly what was set aside or less, sometimes only estimated, sometimes absurdly much.
 fn usage(random: &mut Random, spec: &Spec, entry: &Entry) -> Usage {
-    let unbounded = Tokens { input: 3000, cached: 0, output: 900 };
+    let unbounded = Tokens { input: 3000, output: 900, ..Tokens::default() };
     let most = entry.reserved.map_or(unbounded, |aside| aside.tokens);
     let read = random.below(most.input.saturating_add(1));
     let cached = random.below(read + 1);
@@ -76,9 +76,10 @@ fn usage(random: &mut Random, spec: &Spec, entry: &Entry) -> Usage {
         0 => random.pick(&[most.output + 500, u64::MAX / 4, u64::MAX]),
         _ => random.below(most.output + 1),
     };
-    let tokens = Tokens { input: read - cached, cached, output };
-    let price = match (&entry.call, &spec.team.agent(entry.call.agent()).target) {
-        (Call::Agent { .. }, Target::Model(model)) => model.price,
+    let cache_write = random.below(read - cached + 1);
+    let tokens = Tokens { input: read - cached - cache_write, cached, cache_write, output };
+    let price = match (&entry.call, &spec.team.asked(&entry.call).target) {
+        (Call::Agent { .. }, Target::Model(model)) => model.price.clone(),
         (Call::Agent { .. } | Call::Tool { .. }, _) => None,
     };
     Usage { tokens, cost: price.map(|it| it.of(tokens)), estimated: random.one_in(4) }

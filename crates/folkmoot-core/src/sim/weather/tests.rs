@@ -22,7 +22,7 @@ fn member(name: &str, replies: &[&str]) -> Agent {
 
 fn costly(mut agent: Agent) -> Agent {
     if let crate::team::Target::Script(script) = &mut agent.target {
-        let usage = Tokens { input: 100, cached: 0, output: 20 };
+        let usage = Tokens { input: 100, output: 20, ..Tokens::default() };
         script.replies.iter_mut().for_each(|reply| reply.usage = usage);
     }
     agent

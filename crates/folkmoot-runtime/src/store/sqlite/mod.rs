@@ -62,6 +62,11 @@ impl SqliteStore {
         })
     }
 
+    /// Proves that the file can be written, and writes nothing.
+    pub async fn check_writable(&self) -> Result<(), StoreError> {
+        self.writer.commit(|_| Ok(())).await
+    }
+
     /// The file, as an absolute path.
     pub fn path(&self) -> &Path {
         &self.path
