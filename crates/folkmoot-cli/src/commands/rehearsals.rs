@@ -145,7 +145,7 @@ impl Rehearsals {
             if first >= self.runs {
                 return survey;
             }
-            for nth in first..self.runs.min(first + BATCH) {
+            for nth in first..self.runs.min(first.saturating_add(BATCH)) {
                 if self.is_interrupted() {
                     return survey;
                 }

@@ -36,14 +36,17 @@ Faults, of which --faults takes a list:
   late         answers come when nobody waits for them any longer
   crashes      the engine dies between any two steps; another one goes on from the record
 
-Each befalls one request, or step, in about 20. What fails is tried again inside the call as the
-`retries` of its agent allow; what a script says, an error too, is its last word.
+Each befalls about one request in 20, or one step in 12. What fails is tried again inside the
+call as the `retries` of its agent allow; what a script says, an error too, is its last word.
 
-With --runs, every run is judged: it must have ended with nothing open, within its limits, its record
-without gaps and its replay the same. A run that breaks such a rule shows a fault of Folkmoot's own and
-is told apart from one that merely failed. The exit code is 0 if all runs kept the rules, whether or
-not they were done, 1 if one did not, and 130 after Ctrl-C, with what was done by then. No run is kept,
-unless --keep is given; each can be had again, with the same --faults, by its seed.
+With --runs, every run is judged: it must have ended with nothing open, within its limits, its
+record without gaps and its replay the same. A run that breaks such a rule shows a fault of
+Folkmoot's own and is told apart from one that merely failed. The exit code is 0 if all runs
+kept the rules, whether or not they were done; 1 if one did not; 130 after Ctrl-C, with what was
+done by then.
+
+With --runs no run is kept, unless --keep is given. Each can be had again, with the same
+--faults, by its seed.
 
 Examples:
   folkmoot simulate team.yaml \"Review this design\"

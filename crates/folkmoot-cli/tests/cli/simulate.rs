@@ -27,7 +27,22 @@ fn many(bench: &Bench, arguments: &[&str]) -> Value {
 #[test]
 fn many_runs_without_faults_are_told_together_and_none_is_kept() {
     let bench = Bench::with_team(PANEL);
-    check(&bench, bench.call(["simulate", "team.yaml", TASK, "--runs", "1000"]), expect![[r#""#]]);
+    check(
+        &bench,
+        bench.call(["simulate", "team.yaml", TASK, "--runs", "1000"]),
+        expect![[r#"
+            exit 0
+            > STATUS  REASON   RUNS    SHARE
+            > done    judged  1,000  100.0 %
+            > 
+            > A RUN TAKES   MIN  MEDIAN   MAX
+            > calls           5       5     5
+            > tokens        470     470   470
+            > rounds          3       3     3
+            > time         0.0s    0.0s  0.0s
+            ! ✓ 1,000 runs · seeds 0 to 999
+        "#]],
+    );
     assert_eq!(bench.runs(), [json!(null); 0]);
     let told = many(&bench, &["--runs", "1000"]);
     assert_eq!(
@@ -57,7 +72,33 @@ fn bad_days_are_counted_and_the_first_of_them_listed() {
     check(
         &bench,
         bench.call(["simulate", "team.yaml", TASK, "--runs", "500", "--faults"]),
-        expect![[r#""#]],
+        expect![[r#"
+            exit 0
+            > STATUS  REASON        RUNS   SHARE
+            > done    judged         376  75.2 %
+            > failed  judge_failed   124  24.8 %
+            > 
+            > A RUN TAKES   MIN  MEDIAN    MAX
+            > calls           5       5      5
+            > tokens        100     468    740
+            > rounds          3       3      3
+            > time         0.0s   0.0s  2m04s
+            > 
+            > SEED  STATUS  WHY
+            >   13  failed  judge_failed; 裁判 (judge): simulated: too many requests
+            >   23  failed  judge_failed; 裁判 (judge): simulated: the reply was cut off after 10 characters
+            >   24  failed  judge_failed; 裁判 (judge): simulated: timeout
+            >   28  failed  judge_failed
+            >   44  failed  judge_failed; 裁判 (judge): simulated: protocol
+            >   47  failed  judge_failed; 裁判 (judge): simulated: too many requests; it asks to wait 68 s
+            >   53  failed  judge_failed; 裁判 (judge): timeout
+            >   56  failed  judge_failed; 裁判 (judge): simulated: unsupported
+            >   58  failed  judge_failed; 裁判 (judge): simulated: too many requests; it asks to wait 65 s
+            >   59  failed  judge_failed; 裁判 (judge): timeout
+            > and 114 more
+            ! ✓ 500 runs · seeds 0 to 499 · faults all · 124 failed
+            ! help: have it again with `--seed 13 --faults all`
+        "#]],
     );
     let told = many(&bench, &["--runs", "500", "--faults"]);
     let number = |value: &Value| value.as_u64().expect("it is a whole number");
@@ -141,7 +182,8 @@ fn each_fault_can_be_chosen_and_does_what_its_name_says() {
     assert_eq!(told["faults"], json!(["duplicates", "crashes"]));
     assert_eq!(told["statuses"], json!({ "done": 200 }), "they change no result");
     assert_eq!(told["tokens"], json!({ "min": 470, "median": 470, "max": 470 }));
-    let told = many(&bench, &["--runs", "200", "--faults", "latency"]);
+    let latency = ["--runs", "200", "--faults", "latency", "--timeout", "none"];
+    let told = many(&bench, &latency);
     assert_eq!(told["failed"], 0);
     assert_ne!(told["seconds"]["min"], told["seconds"]["max"]);
     let told = many(&bench, &["--runs", "200", "--faults", "errors"]);
@@ -156,9 +198,21 @@ fn an_unknown_fault_is_refused_with_the_one_that_was_meant() {
     check(
         &bench,
         bench.call(["simulate", "team.yaml", TASK, "--faults", "errors,crash"]),
-        expect![[r#""#]],
+        expect![[r#"
+            exit 2
+            ! error: "crash" is no fault; there are latency, errors, rate-limits, malformed, blank, cut-off, silence, duplicates, late, crashes and all
+            ! help: did you mean "crashes"?
+        "#]],
     );
-    check(&bench, bench.call(["simulate", "--faults", "team.yaml", TASK]), expect![[r#""#]]);
+    check(
+        &bench,
+        bench.call(["simulate", "--faults", "team.yaml", TASK]),
+        expect![[r#"
+            exit 2
+            ! error: "team.yaml" is no fault; there are latency, errors, rate-limits, malformed, blank, cut-off, silence, duplicates, late, crashes and all
+            ! help: put --faults behind the task, or write --faults=all
+        "#]],
+    );
     let refused = bench.call(["simulate", "team.yaml", TASK, "--faults=x", "--json"]).must_be(2);
     assert_eq!(refused.json()["error"]["code"], "unknown_fault");
     let last = u64::MAX.to_string();
@@ -184,7 +238,7 @@ fn the_help_explains_every_fault_and_what_is_kept() {
         "duplicates",
         "late",
         "crashes",
-        "No run is kept",
+        "no run is kept",
         "exit code",
         "--keep",
     ] {

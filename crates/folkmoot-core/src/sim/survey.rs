@@ -188,7 +188,85 @@ impl Spread {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::{
+        programs::{Broadcast, Clocks},
+        run::Run,
+        sim::{hazard::Hazards, weather::Weather},
+        spec::{Collaboration, Spec},
+        testing::{Scripted, agent, ids, spec},
+    };
+
+    fn live(spec: &Arc<Spec>, seed: u64) -> Sim {
+        Weather::new(Scripted, seed, Hazards::all()).live(spec.clone(), 0)
+    }
+
+    fn alone() -> Arc<Spec> {
+        let clocks = Clocks { timeout: None, call_timeout: None };
+        let broadcast = Broadcast { agents: ids(&["a"]), rounds: 1, clocks };
+        spec(vec![agent("a", &["yes"])], Collaboration::Broadcast(broadcast)).into()
+    }
+
+    #[test]
+    fn the_order_of_runs_plays_no_part_and_the_failures_with_the_lowest_seeds_are_listed() {
+        let spec = alone();
+        let survey = |seeds: &mut dyn Iterator<Item = u64>| {
+            let mut survey = Survey::default();
+            seeds.for_each(|seed| survey.add(seed, || live(&spec, seed)));
+            survey
+        };
+        let whole = survey(&mut (0..900));
+        assert!(whole.failed > LISTED as u64, "{} failed", whole.failed);
+        assert_eq!(whole.failures().count(), LISTED);
+        assert_eq!(whole, survey(&mut (0..900).rev()));
+        let mut merged = survey(&mut (0..900).filter(|seed| seed % 3 == 0));
+        merged.merge(survey(&mut (0..900).filter(|seed| seed % 3 != 0)));
+        assert_eq!(merged, whole);
+        let first = whole.failures().next().expect("some failed");
+        assert!(
+            (0..first.seed)
+                .all(|seed| view::status(&live(&spec, seed).run, false).0 == Status::Done)
+        );
+        assert_eq!(whole.statuses().values().sum::<u64>(), 900);
+    }
+
+    #[test]
+    fn a_run_that_breaks_a_rule_is_told_apart_and_listed_first() {
+        let spec = alone();
+        let mut survey = Survey::default();
+        for seed in 0..200 {
+            survey.add(seed, || {
+                let mut sim = live(&spec, seed);
+                match seed {
+                    190 => sim.log.iter_mut().for_each(|record| record.seq += 1),
+                    191 => drop(sim.log.pop()),
+                    192 => sim.log.swap(0, 1),
+                    193 => sim.run = Run::default(),
+                    _ => {}
+                }
+                sim
+            });
+        }
+        let broken: Vec<_> = survey.failures().filter(|it| it.is_broken).collect();
+        assert_eq!(broken.iter().map(|it| it.seed).collect::<Vec<_>>(), [190, 191, 192, 193]);
+        assert_eq!(broken[0].why, "record 2 follows record 0");
+        assert_eq!(broken[1].why, "it does not end");
+        assert_eq!(broken[3].why, "its replay comes to another state");
+        assert_eq!((survey.broken, survey.runs), (4, 200));
+        assert!(survey.failures().take(4).all(|it| it.is_broken));
+    }
+
+    #[test]
+    fn a_run_that_panics_takes_no_other_with_it() {
+        let spec = alone();
+        let mut survey = Survey::default();
+        survey.add(0, || panic!("this is the test's own"));
+        survey.add(1, || live(&spec, 1));
+        let why: Vec<&str> = survey.failures().map(|it| &*it.why).collect();
+        assert_eq!((survey.runs, survey.broken, why), (2, 1, vec!["it panicked"]));
+    }
 
     fn spread(numbers: &[u64]) -> [Option<u64>; 3] {
         let mut spread = Spread::default();
