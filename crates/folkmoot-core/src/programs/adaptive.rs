@@ -164,16 +164,16 @@ mod tests {
         check(
             debating(&["42"], &["42 \n"], &[]),
             expect![[r#"
-              1     0 started
-              2     0 asked round-1/a [task · say State your position on t…]
-              3     0 asked round-1/b [task · say State your position on t…]
-              4     0 answered round-1/b: 42 
+                  1     0 started
+                  2     0 asked round-1/a [task · say State your position on t…]
+                  3     0 asked round-1/b [task · say State your position on t…]
+                  4     0 answered round-1/a: 42
+                  5     0 answered round-1/b: 42 
 
-              5     0 answered round-1/a: 42
-              6     0 ended agreed
-            = done agreed: Some("42")
-              {"round":1,"kind":"debate","responses":{"a":"42","b":"42 \n"}}
-        "#]],
+                  6     0 ended agreed
+                = done agreed: Some("42")
+                  {"round":1,"kind":"debate","responses":{"a":"42","b":"42 \n"}}
+            "#]],
         );
     }
 
@@ -182,19 +182,19 @@ mod tests {
         check(
             debating(&["forty-two"], &["42"], &["**Agree**\nIt is 42."]),
             expect![[r#"
-              1     0 started
-              2     0 asked round-1/a [task · say State your position on t…]
-              3     0 asked round-1/b [task · say State your position on t…]
-              4     0 answered round-1/b: 42
-              5     0 answered round-1/a: forty-two
-              6     0 asked agree [task · quote round-1/a · quote round-1/b · say Do these answers agree i…]
-              7     0 answered agree: **Agree**
-            It is 42.
-              8     0 ended agreed
-            = done agreed: Some("It is 42.")
-              {"round":1,"kind":"debate","responses":{"a":"forty-two","b":"42"}}
-              {"step":"agree","agent":"judge","response":"**Agree**\nIt is 42.","agreed":true}
-        "#]],
+                  1     0 started
+                  2     0 asked round-1/a [task · say State your position on t…]
+                  3     0 asked round-1/b [task · say State your position on t…]
+                  4     0 answered round-1/a: forty-two
+                  5     0 answered round-1/b: 42
+                  6     0 asked agree [task · quote round-1/a · quote round-1/b · say Do these answers agree i…]
+                  7     0 answered agree: **Agree**
+                It is 42.
+                  8     0 ended agreed
+                = done agreed: Some("It is 42.")
+                  {"round":1,"kind":"debate","responses":{"a":"forty-two","b":"42"}}
+                  {"step":"agree","agent":"judge","response":"**Agree**\nIt is 42.","agreed":true}
+            "#]],
         );
     }
 
@@ -203,26 +203,26 @@ mod tests {
         check(
             debating(&["1", "1!"], &["2", "2!"], &["disagree", "VERDICT"]),
             expect![[r#"
-              1     0 started
-              2     0 asked round-1/a [task · say State your position on t…]
-              3     0 asked round-1/b [task · say State your position on t…]
-              4     0 answered round-1/b: 2
-              5     0 answered round-1/a: 1
-              6     0 asked agree [task · quote round-1/a · quote round-1/b · say Do these answers agree i…]
-              7     0 answered agree: disagree
-              8     0 asked round-2/a [after round-1/a · quote round-1/b · say Answer the others: attac…]
-              9     0 asked round-2/b [after round-1/b · quote round-1/a · say Answer the others: attac…]
-             10     0 answered round-2/b: 2!
-             11     0 answered round-2/a: 1!
-             12     0 asked judge [task · quote round-2/a · quote round-2/b · say You are the judge. Weigh…]
-             13     0 answered judge: VERDICT
-             14     0 ended judged
-            = done judged: Some("VERDICT")
-              {"round":1,"kind":"debate","responses":{"a":"1","b":"2"}}
-              {"step":"agree","agent":"judge","response":"disagree","agreed":false}
-              {"round":2,"kind":"debate","responses":{"a":"1!","b":"2!"}}
-              {"step":"judge","agent":"judge","response":"VERDICT"}
-        "#]],
+                  1     0 started
+                  2     0 asked round-1/a [task · say State your position on t…]
+                  3     0 asked round-1/b [task · say State your position on t…]
+                  4     0 answered round-1/a: 1
+                  5     0 answered round-1/b: 2
+                  6     0 asked agree [task · quote round-1/a · quote round-1/b · say Do these answers agree i…]
+                  7     0 answered agree: disagree
+                  8     0 asked round-2/a [after round-1/a · quote round-1/b · say Answer the others: attac…]
+                  9     0 asked round-2/b [after round-1/b · quote round-1/a · say Answer the others: attac…]
+                 10     0 answered round-2/b: 2!
+                 11     0 answered round-2/a: 1!
+                 12     0 asked judge [task · quote round-2/a · quote round-2/b · say You are the judge. Weigh…]
+                 13     0 answered judge: VERDICT
+                 14     0 ended judged
+                = done judged: Some("VERDICT")
+                  {"round":1,"kind":"debate","responses":{"a":"1","b":"2"}}
+                  {"step":"agree","agent":"judge","response":"disagree","agreed":false}
+                  {"round":2,"kind":"debate","responses":{"a":"1!","b":"2!"}}
+                  {"step":"judge","agent":"judge","response":"VERDICT"}
+            "#]],
         );
     }
 

@@ -93,20 +93,20 @@ mod tests {
         check(
             broadcast(2, &["A1", "A2"], &["B1", "B2"]),
             expect![[r#"
-              1     0 started
-              2     0 asked round-1/a [task]
-              3     0 asked round-1/b [task]
-              4     0 answered round-1/b: B1
-              5     0 answered round-1/a: A1
-              6     0 asked round-2/a [after round-1/a · quote round-1/b · say Take what the others sai…]
-              7     0 asked round-2/b [after round-1/b · quote round-1/a · say Take what the others sai…]
-              8     0 answered round-2/a: A2
-              9     0 answered round-2/b: B2
-             10     0 ended answered
-            = done answered: Some("A2\n\nB2")
-              {"round":1,"kind":"broadcast","responses":{"a":"A1","b":"B1"}}
-              {"round":2,"kind":"broadcast","responses":{"a":"A2","b":"B2"}}
-        "#]],
+                  1     0 started
+                  2     0 asked round-1/a [task]
+                  3     0 asked round-1/b [task]
+                  4     0 answered round-1/a: A1
+                  5     0 answered round-1/b: B1
+                  6     0 asked round-2/a [after round-1/a · quote round-1/b · say Take what the others sai…]
+                  7     0 asked round-2/b [after round-1/b · quote round-1/a · say Take what the others sai…]
+                  8     0 answered round-2/b: B2
+                  9     0 answered round-2/a: A2
+                 10     0 ended answered
+                = done answered: Some("A2\n\nB2")
+                  {"round":1,"kind":"broadcast","responses":{"a":"A1","b":"B1"}}
+                  {"round":2,"kind":"broadcast","responses":{"a":"A2","b":"B2"}}
+            "#]],
         );
     }
 
@@ -115,20 +115,20 @@ mod tests {
         check(
             broadcast(2, &["!down", "A2"], &[" ", "B2"]),
             expect![[r#"
-              1     0 started
-              2     0 asked round-1/a [task]
-              3     0 asked round-1/b [task]
-              4     0 answered round-1/b:  
-              5     0 answered round-1/a: (down)
-              6     0 asked round-2/a [after round-1/a · say Without a contribution: … · say Take what the others sai…]
-              7     0 asked round-2/b [after round-1/b · say Without a contribution: … · say Take what the others sai…]
-              8     0 answered round-2/a: A2
-              9     0 answered round-2/b: B2
-             10     0 ended answered
-            = done answered: Some("A2\n\nB2")
-              {"round":1,"kind":"broadcast","responses":{"a":{"error":"down"},"b":" "}}
-              {"round":2,"kind":"broadcast","responses":{"a":"A2","b":"B2"}}
-        "#]],
+                  1     0 started
+                  2     0 asked round-1/a [task]
+                  3     0 asked round-1/b [task]
+                  4     0 answered round-1/a: (down)
+                  5     0 answered round-1/b:  
+                  6     0 asked round-2/a [after round-1/a · say Without a contribution: … · say Take what the others sai…]
+                  7     0 asked round-2/b [after round-1/b · say Without a contribution: … · say Take what the others sai…]
+                  8     0 answered round-2/b: B2
+                  9     0 answered round-2/a: A2
+                 10     0 ended answered
+                = done answered: Some("A2\n\nB2")
+                  {"round":1,"kind":"broadcast","responses":{"a":{"error":"down"},"b":" "}}
+                  {"round":2,"kind":"broadcast","responses":{"a":"A2","b":"B2"}}
+            "#]],
         );
     }
 
@@ -155,21 +155,21 @@ mod tests {
         check(
             broadcast(2, &["A1", "!x"], &["B1", "!y"]),
             expect![[r#"
-              1     0 started
-              2     0 asked round-1/a [task]
-              3     0 asked round-1/b [task]
-              4     0 answered round-1/b: B1
-              5     0 answered round-1/a: A1
-              6     0 asked round-2/a [after round-1/a · quote round-1/b · say Take what the others sai…]
-              7     0 asked round-2/b [after round-1/b · quote round-1/a · say Take what the others sai…]
-              8     0 answered round-2/a: (x)
-              9     0 answered round-2/b: (y)
-             10     0 ended last_round_failed
-            = failed last_round_failed: None
-              partial "A1\n\nB1"
-              {"round":1,"kind":"broadcast","responses":{"a":"A1","b":"B1"}}
-              {"round":2,"kind":"broadcast","responses":{"a":{"error":"x"},"b":{"error":"y"}}}
-        "#]],
+                  1     0 started
+                  2     0 asked round-1/a [task]
+                  3     0 asked round-1/b [task]
+                  4     0 answered round-1/a: A1
+                  5     0 answered round-1/b: B1
+                  6     0 asked round-2/a [after round-1/a · quote round-1/b · say Take what the others sai…]
+                  7     0 asked round-2/b [after round-1/b · quote round-1/a · say Take what the others sai…]
+                  8     0 answered round-2/b: (y)
+                  9     0 answered round-2/a: (x)
+                 10     0 ended last_round_failed
+                = failed last_round_failed: None
+                  partial "A1\n\nB1"
+                  {"round":1,"kind":"broadcast","responses":{"a":"A1","b":"B1"}}
+                  {"round":2,"kind":"broadcast","responses":{"a":{"error":"x"},"b":{"error":"y"}}}
+            "#]],
         );
     }
 }

@@ -264,15 +264,15 @@ mod tests {
                   2     0 asked propose/a [task · say Propose your own complet…]
                   3     0 asked propose/b [task · say Propose your own complet…]
                   4     0 asked propose/c [task · say Propose your own complet…]
-                  5     0 answered propose/c: PC
-                  6     0 answered propose/b: PB
-                  7     0 answered propose/a: PA
+                  5     0 answered propose/b: PB
+                  6     0 answered propose/a: PA
+                  7     0 answered propose/c: PC
                   8     0 asked vote/a [after propose/a · quote propose/b · quote propose/c · say Vote for the best propos…]
                   9     0 asked vote/b [after propose/b · quote propose/a · quote propose/c · say Vote for the best propos…]
                  10     0 asked vote/c [after propose/c · quote propose/a · quote propose/b · say Vote for the best propos…]
-                 11     0 answered vote/b: vote:b
-                 12     0 answered vote/c: vote:a
-                 13     0 answered vote/a: vote:b
+                 11     0 answered vote/c: vote:a
+                 12     0 answered vote/a: vote:b
+                 13     0 answered vote/b: vote:b
                  14     0 ended majority
                 = done majority: Some("PB")
                   {"step":"propose","responses":{"a":"PA","b":"PB","c":"PC"}}
@@ -291,15 +291,15 @@ mod tests {
                   2     0 asked propose/a [task · say Propose your own complet…]
                   3     0 asked propose/b [task · say Propose your own complet…]
                   4     0 asked propose/c [task · say Propose your own complet…]
-                  5     0 answered propose/c: PC
-                  6     0 answered propose/b: PB
-                  7     0 answered propose/a: PA
+                  5     0 answered propose/b: PB
+                  6     0 answered propose/a: PA
+                  7     0 answered propose/c: PC
                   8     0 asked vote/a [after propose/a · quote propose/b · quote propose/c · say Vote for the best propos…]
                   9     0 asked vote/b [after propose/b · quote propose/a · quote propose/c · say Vote for the best propos…]
                  10     0 asked vote/c [after propose/c · quote propose/a · quote propose/b · say Vote for the best propos…]
-                 11     0 answered vote/b: vote:b
-                 12     0 answered vote/c: hm
-                 13     0 answered vote/a: vote:a
+                 11     0 answered vote/c: hm
+                 12     0 answered vote/a: vote:a
+                 13     0 answered vote/b: vote:b
                  14     0 asked judge [task · quote propose/a · quote propose/b · quote propose/c · quote vote/a · quote vote/b · quote vote/c · say Votes:
                 a: 1
                 b: 1
@@ -324,15 +324,15 @@ mod tests {
                   2     0 asked propose/a [task · say Propose your own complet…]
                   3     0 asked propose/b [task · say Propose your own complet…]
                   4     0 asked propose/c [task · say Propose your own complet…]
-                  5     0 answered propose/c: PC
-                  6     0 answered propose/b: (x)
-                  7     0 answered propose/a: PA
+                  5     0 answered propose/b: (x)
+                  6     0 answered propose/a: PA
+                  7     0 answered propose/c: PC
                   8     0 asked vote/a [after propose/a · quote propose/c · say Without a contribution: … · say Vote for the best propos…]
                   9     0 asked vote/b [after propose/b · quote propose/a · quote propose/c · say Vote for the best propos…]
                  10     0 asked vote/c [after propose/c · quote propose/a · say Without a contribution: … · say Vote for the best propos…]
-                 11     0 answered vote/b: vote:b
-                 12     0 answered vote/c: vote:b
-                 13     0 answered vote/a: vote:a
+                 11     0 answered vote/c: vote:b
+                 12     0 answered vote/a: vote:a
+                 13     0 answered vote/b: vote:b
                  14     0 asked judge [task · quote propose/a · quote propose/c · say Without a contribution: … · quote vote/a · quote vote/b · quote vote/c · say Votes:
                 a: 0
                 c: 0
@@ -352,30 +352,30 @@ mod tests {
         check(
             consensus(true, &["!x", "no", "!z"], &["!y", "no"], &["PC", "no"]),
             expect![[r#"
-              1     0 started
-              2     0 asked propose/a [task · say Propose your own complet…]
-              3     0 asked propose/b [task · say Propose your own complet…]
-              4     0 asked propose/c [task · say Propose your own complet…]
-              5     0 answered propose/c: PC
-              6     0 answered propose/b: (y)
-              7     0 answered propose/a: (x)
-              8     0 asked vote/a [after propose/a · quote propose/c · say Without a contribution: … · say Vote for the best propos…]
-              9     0 asked vote/b [after propose/b · quote propose/c · say Without a contribution: … · say Vote for the best propos…]
-             10     0 asked vote/c [after propose/c · say Without a contribution: … · say Vote for the best propos…]
-             11     0 answered vote/b: no
-             12     0 answered vote/c: no
-             13     0 answered vote/a: no
-             14     0 asked judge [task · quote propose/c · say Without a contribution: … · quote vote/a · quote vote/b · quote vote/c · say Votes:
-            c: 0
-            Tied: c… · say The vote decided nothing…]
-             15     0 answered judge: (z)
-             16     0 ended judge_failed
-            = failed judge_failed: None
-              partial "PC"
-              {"step":"propose","responses":{"a":{"error":"x"},"b":{"error":"y"},"c":"PC"}}
-              {"step":"vote","votes":{},"turnout":{"asked":3,"valid":0},"ballots":{"a":{"text":"no","vote":null,"invalid":"no_vote"},"b":{"text":"no","vote":null,"invalid":"no_vote"},"c":{"text":"no","vote":null,"invalid":"no_vote"}}}
-              {"step":"final","judge":"a","votes":{},"response":{"error":"z"}}
-        "#]],
+                  1     0 started
+                  2     0 asked propose/a [task · say Propose your own complet…]
+                  3     0 asked propose/b [task · say Propose your own complet…]
+                  4     0 asked propose/c [task · say Propose your own complet…]
+                  5     0 answered propose/b: (y)
+                  6     0 answered propose/a: (x)
+                  7     0 answered propose/c: PC
+                  8     0 asked vote/a [after propose/a · quote propose/c · say Without a contribution: … · say Vote for the best propos…]
+                  9     0 asked vote/b [after propose/b · quote propose/c · say Without a contribution: … · say Vote for the best propos…]
+                 10     0 asked vote/c [after propose/c · say Without a contribution: … · say Vote for the best propos…]
+                 11     0 answered vote/c: no
+                 12     0 answered vote/a: no
+                 13     0 answered vote/b: no
+                 14     0 asked judge [task · quote propose/c · say Without a contribution: … · quote vote/a · quote vote/b · quote vote/c · say Votes:
+                c: 0
+                Tied: c… · say The vote decided nothing…]
+                 15     0 answered judge: (z)
+                 16     0 ended judge_failed
+                = failed judge_failed: None
+                  partial "PC"
+                  {"step":"propose","responses":{"a":{"error":"x"},"b":{"error":"y"},"c":"PC"}}
+                  {"step":"vote","votes":{},"turnout":{"asked":3,"valid":0},"ballots":{"a":{"text":"no","vote":null,"invalid":"no_vote"},"b":{"text":"no","vote":null,"invalid":"no_vote"},"c":{"text":"no","vote":null,"invalid":"no_vote"}}}
+                  {"step":"final","judge":"a","votes":{},"response":{"error":"z"}}
+            "#]],
         );
     }
 
@@ -384,17 +384,17 @@ mod tests {
         check(
             consensus(true, &["!x"], &["!y"], &["!z"]),
             expect![[r#"
-              1     0 started
-              2     0 asked propose/a [task · say Propose your own complet…]
-              3     0 asked propose/b [task · say Propose your own complet…]
-              4     0 asked propose/c [task · say Propose your own complet…]
-              5     0 answered propose/c: (z)
-              6     0 answered propose/b: (y)
-              7     0 answered propose/a: (x)
-              8     0 ended all_failed
-            = failed all_failed: None
-              {"step":"propose","responses":{"a":{"error":"x"},"b":{"error":"y"},"c":{"error":"z"}}}
-        "#]],
+                  1     0 started
+                  2     0 asked propose/a [task · say Propose your own complet…]
+                  3     0 asked propose/b [task · say Propose your own complet…]
+                  4     0 asked propose/c [task · say Propose your own complet…]
+                  5     0 answered propose/b: (y)
+                  6     0 answered propose/a: (x)
+                  7     0 answered propose/c: (z)
+                  8     0 ended all_failed
+                = failed all_failed: None
+                  {"step":"propose","responses":{"a":{"error":"x"},"b":{"error":"y"},"c":{"error":"z"}}}
+            "#]],
         );
     }
 }

@@ -117,23 +117,23 @@ mod tests {
         check(
             debate(2, &["A1", "A2"], &["J1", "J2", "VERDICT"]),
             expect![[r#"
-              1     0 started
-              2     0 asked round-1/a [task · say State your position on t…]
-              3     0 asked round-1/judge [task · say State your position on t…]
-              4     0 answered round-1/judge: J1
-              5     0 answered round-1/a: A1
-              6     0 asked round-2/a [after round-1/a · quote round-1/judge · say Answer the others: attac…]
-              7     0 asked round-2/judge [after round-1/judge · quote round-1/a · say Answer the others: attac…]
-              8     0 answered round-2/a: A2
-              9     0 answered round-2/judge: J2
-             10     0 asked judge [task · quote round-2/a · quote round-2/judge · say You are the judge. Weigh…]
-             11     0 answered judge: VERDICT
-             12     0 ended judged
-            = done judged: Some("VERDICT")
-              {"round":1,"kind":"debate","responses":{"a":"A1","judge":"J1"}}
-              {"round":2,"kind":"debate","responses":{"a":"A2","judge":"J2"}}
-              {"step":"judge","agent":"judge","response":"VERDICT"}
-        "#]],
+                  1     0 started
+                  2     0 asked round-1/a [task · say State your position on t…]
+                  3     0 asked round-1/judge [task · say State your position on t…]
+                  4     0 answered round-1/judge: J1
+                  5     0 answered round-1/a: A1
+                  6     0 asked round-2/a [after round-1/a · quote round-1/judge · say Answer the others: attac…]
+                  7     0 asked round-2/judge [after round-1/judge · quote round-1/a · say Answer the others: attac…]
+                  8     0 answered round-2/judge: J2
+                  9     0 answered round-2/a: A2
+                 10     0 asked judge [task · quote round-2/a · quote round-2/judge · say You are the judge. Weigh…]
+                 11     0 answered judge: VERDICT
+                 12     0 ended judged
+                = done judged: Some("VERDICT")
+                  {"round":1,"kind":"debate","responses":{"a":"A1","judge":"J1"}}
+                  {"round":2,"kind":"debate","responses":{"a":"A2","judge":"J2"}}
+                  {"step":"judge","agent":"judge","response":"VERDICT"}
+            "#]],
         );
     }
 
@@ -142,23 +142,23 @@ mod tests {
         check(
             debate(2, &["A1", "!x"], &["!y", "!z", "VERDICT"]),
             expect![[r#"
-              1     0 started
-              2     0 asked round-1/a [task · say State your position on t…]
-              3     0 asked round-1/judge [task · say State your position on t…]
-              4     0 answered round-1/judge: (y)
-              5     0 answered round-1/a: A1
-              6     0 asked round-2/a [after round-1/a · say Without a contribution: … · say Answer the others: attac…]
-              7     0 asked round-2/judge [after round-1/judge · quote round-1/a · say Answer the others: attac…]
-              8     0 answered round-2/a: (x)
-              9     0 answered round-2/judge: (z)
-             10     0 asked judge [task · quote round-1/a · say Without a contribution: … · say You are the judge. Weigh…]
-             11     0 answered judge: VERDICT
-             12     0 ended judged
-            = done judged: Some("VERDICT")
-              {"round":1,"kind":"debate","responses":{"a":"A1","judge":{"error":"y"}}}
-              {"round":2,"kind":"debate","responses":{"a":{"error":"x"},"judge":{"error":"z"}}}
-              {"step":"judge","agent":"judge","response":"VERDICT"}
-        "#]],
+                  1     0 started
+                  2     0 asked round-1/a [task · say State your position on t…]
+                  3     0 asked round-1/judge [task · say State your position on t…]
+                  4     0 answered round-1/judge: (y)
+                  5     0 answered round-1/a: A1
+                  6     0 asked round-2/a [after round-1/a · say Without a contribution: … · say Answer the others: attac…]
+                  7     0 asked round-2/judge [after round-1/judge · quote round-1/a · say Answer the others: attac…]
+                  8     0 answered round-2/judge: (z)
+                  9     0 answered round-2/a: (x)
+                 10     0 asked judge [task · quote round-1/a · say Without a contribution: … · say You are the judge. Weigh…]
+                 11     0 answered judge: VERDICT
+                 12     0 ended judged
+                = done judged: Some("VERDICT")
+                  {"round":1,"kind":"debate","responses":{"a":"A1","judge":{"error":"y"}}}
+                  {"round":2,"kind":"debate","responses":{"a":{"error":"x"},"judge":{"error":"z"}}}
+                  {"step":"judge","agent":"judge","response":"VERDICT"}
+            "#]],
         );
     }
 
