@@ -250,11 +250,19 @@ async fn what_an_interruption_cut_off_is_estimated_and_counts() {
 async fn a_second_starter_is_refused_and_told_who_owns_the_run() {
     let (store, backend) = (Arc::new(MemoryStore::new()), Arc::new(Scripted::default()));
     let engine = engine(&store, &backend);
-    let agents = vec![agent("a", vec![says("A")])];
+    let agents = vec![agent("a", vec![after_ms(200, "A")])];
     let driver =
         engine.start(spec(agents, broadcast(300))).await.expect("a new run can be started");
-    match engine.resume(driver.id()).await.map(|_| ()) {
+    let id = driver.id().clone();
+    let driven = tokio::spawn(driver.drive(Arc::new(Unobserved), CancellationToken::new()));
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    match engine.resume(&id).await.map(|_| ()) {
         Err(EngineError::Owned { by, .. }) => assert_eq!(&*by.label, "test"),
+        other => panic!("{other:?}"),
+    }
+    driven.await.expect("no panic").expect("it goes on unharmed");
+    match engine.resume(&id).await.map(|_| ()) {
+        Err(EngineError::Ended(ended)) => assert_eq!(ended, id),
         other => panic!("{other:?}"),
     }
 }

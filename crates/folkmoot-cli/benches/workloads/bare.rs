@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     figures::{Clock, Figures, figures, median, peak_mib},
-    ours::{CHAIN, EACH, RUNS, WRITERS, billed},
+    ours::{CHAIN, EACH, RECORD, RUNS, WRITERS, billed},
     server::THINKS,
     teams::{MODEL, REPLY, TASK},
 };
@@ -143,9 +143,6 @@ pub(crate) fn thousand_pipelines(url: &str) -> Result<Figures> {
         Ok(figures([("wall_s", wall), ("peak_mib", peak_mib()), ("failed", failed.into())]))
     })
 }
-
-/// About what Folkmoot records of one answered call.
-const RECORD: usize = 400;
 
 /// A row to be written, and who waits for it.
 type Job = (u64, oneshot::Sender<()>);

@@ -75,6 +75,12 @@ const WORKLOADS: &[Workload] = &[
         ],
     },
     Workload {
+        name: "appends",
+        ours: ours::appends,
+        reference: Some((SQLITE, bare::commits_side_by_side)),
+        rows: &[row("the store alone: appends a second, 256 streams at once", "steps_per_s", None)],
+    },
+    Workload {
         name: "pipeline",
         ours: ours::pipeline,
         reference: Some((CLIENT, bare::pipeline)),

@@ -17,7 +17,7 @@ use folkmoot_runtime::{
     backend::{Backend, OnDelta, Request, Response},
     driver::{Driven, Unobserved},
     engine::Engine,
-    store::SqliteStore,
+    store::{Append, Owner, SqliteStore, Store, StreamId},
     tools::NoTools,
 };
 use tempfile::TempDir;
@@ -36,6 +36,9 @@ pub(crate) const RUNS: usize = 200;
 /// How many runs go on side by side, and how many each of these is followed by.
 pub(crate) const WRITERS: usize = 256;
 pub(crate) const EACH: usize = 8;
+
+/// About how long the record of an answered call is, in bytes.
+pub(crate) const RECORD: usize = 400;
 
 /// How many turns a chain has.
 pub(crate) const CHAIN: usize = 100;
@@ -135,6 +138,32 @@ pub(crate) fn pipelines_side_by_side(url: &str) -> Result<Figures> {
         let (cpu, wall, runs) = (clock.cpu_ms(), clock.wall_ms(), (WRITERS * EACH) as f64);
         Ok(figures([("cpu_ms", cpu / runs), ("steps_per_s", runs * 4.0 / wall * 1000.0)]))
     })
+}
+
+/// The store alone: each writer appends to a claimed stream of its own.
+pub(crate) fn appends(_url: &str) -> Result<Figures> {
+    block_on(async {
+        let folder = tempfile::tempdir()?;
+        let store = Arc::new(SqliteStore::open(folder.path().join("bench.db"))?);
+        let clock = Clock::start();
+        let tasks: Vec<_> = (0..WRITERS)
+            .map(|writer| tokio::spawn(append(store.clone(), format!("run/{writer}").into())))
+            .collect();
+        for task in tasks {
+            task.await??;
+        }
+        let appends = (WRITERS * EACH * 4) as f64;
+        Ok(figures([("steps_per_s", appends / clock.wall_ms() * 1000.0)]))
+    })
+}
+
+async fn append(store: Arc<SqliteStore>, stream: StreamId) -> Result<()> {
+    let claim = store.claim(&stream, Owner::this("bench"), Duration::from_mins(1)).await?;
+    let body: Arc<str> = "x".repeat(RECORD).into();
+    for after in 0..(EACH * 4) as u64 {
+        store.append(Append::under(&claim, after, vec![body.clone()])).await?;
+    }
+    Ok(())
 }
 
 /// The wall time of a run on warm connections, as a multiple of what its models take.

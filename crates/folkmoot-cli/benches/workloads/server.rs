@@ -21,6 +21,9 @@ use crate::teams::REPLY;
 /// How long a model thinks.
 pub(crate) const THINKS: Duration = Duration::from_millis(50);
 
+/// The timer strikes at full milliseconds, half of one late in the middle.
+const EARLY: Duration = Duration::from_micros(500);
+
 /// How many connections may wait to be taken.
 const BACKLOG: u32 = 4096;
 
@@ -83,7 +86,7 @@ async fn serve(
         }
         first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
         unread.drain(..length);
-        tokio::time::sleep(THINKS).await;
+        tokio::time::sleep(THINKS - EARLY).await;
         stream.write_all(&reply).await?;
     }
 }

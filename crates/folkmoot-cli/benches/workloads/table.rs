@@ -45,7 +45,9 @@ impl fmt::Display for Goal {
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Row { title, ours, reference, theirs, ratio, goal } = self;
-        let text = |value: &Option<f64>| value.map_or_else(|| "–".to_owned(), number);
+        let text = |value: &Option<f64>| {
+            value.filter(|it| it.is_finite()).map_or_else(|| "–".to_owned(), number)
+        };
         let (ours, theirs, ratio) = (text(ours), text(theirs), text(ratio));
         let reference = reference.unwrap_or("–");
         let wanted = goal.map_or_else(|| "–".to_owned(), |goal| goal.to_string());
