@@ -46,7 +46,9 @@ impl Broadcast {
         };
         let limits = spec.limits;
         let agents = targets::agents(&spec, &targets);
-        let driver = app.engine()?.start(Arc::new(spec)).await?;
+        // Kept until the result is printed: to close the store takes the disk its time.
+        let engine = app.engine()?;
+        let driver = engine.start(Arc::new(spec)).await?;
         let (outcome, _) = drive_quietly(driver, app).await?;
         if app.output() == Output::Json {
             app.print_json(&record(&outcome, &agents));

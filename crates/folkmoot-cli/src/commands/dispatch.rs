@@ -44,7 +44,9 @@ impl Dispatch {
             Err(exit) => return Ok(exit),
         };
         let limits = spec.limits;
-        let driver = app.engine()?.start(Arc::new(spec)).await?;
+        // Kept until the result is printed: to close the store takes the disk its time.
+        let engine = app.engine()?;
+        let driver = engine.start(Arc::new(spec)).await?;
         let (outcome, driven) = drive_quietly(driver, app).await?;
         if app.output() == Output::Json {
             app.print_json(&record(&outcome, &driven, &self.target));

@@ -26,7 +26,9 @@ impl Run {
             Ok(spec) => spec,
             Err(exit) => return Ok(exit),
         };
-        let driver = app.engine()?.start(Arc::new(spec)).await?;
+        // Kept until the result is printed: to close the store takes the disk its time.
+        let engine = app.engine()?;
+        let driver = engine.start(Arc::new(spec)).await?;
         drive(driver, app).await
     }
 }
