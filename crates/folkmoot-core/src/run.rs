@@ -179,11 +179,11 @@ impl Run {
     /// Withdraws what the program does not want as it stands, and what has used up the time of its
     /// agent or of its part of the run.
     fn unwanted(&self, spec: &Spec, wants: &[Want]) -> Vec<Event> {
-        let open = wants.iter().filter(|want| want.is_open);
-        let wanted: BTreeMap<&Key, &Want> = open.map(|want| (&want.key, want)).collect();
+        let wanted: BTreeMap<u64, &Want> =
+            wants.iter().filter_map(|want| Some((want.asked?, want))).collect();
         let meters = self.meters(spec);
-        self.withdraw(spec, |key, _| {
-            let Some(want) = wanted.get(key) else { return Some(Fault::Unwanted) };
+        self.withdraw(spec, |_, entry| {
+            let Some(want) = wanted.get(&entry.asked) else { return Some(Fault::Unwanted) };
             let (at, of) = self.runs_out(&meters, want)?;
             (at <= self.ticked).then_some(Fault::OverBudget { limit: Limit::Time, of })
         })
@@ -206,7 +206,7 @@ impl Run {
     /// Starts or refuses what is wanted and not under way, in the program's order.
     fn admit(&mut self, spec: &Spec, wants: &[Want], records: &mut Vec<Record>) {
         let mut is_queued = false;
-        for want in wants.iter().filter(|want| !want.is_open) {
+        for want in wants.iter().filter(|want| want.asked.is_none()) {
             let Want { key, call, .. } = want.clone();
             let event = match self.judge(spec, want) {
                 Admission::Later(of) => {

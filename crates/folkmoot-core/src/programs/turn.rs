@@ -20,6 +20,9 @@ pub(crate) fn take(cx: &Scope, name: &str, agent: &Agent, prompt: Prompt) -> Ste
     let (place, first) = if agent.grants.is_empty() { (cx, name) } else { (&turn, "model-1") };
     let mut chain = Chain { agent, target: FIRST_TARGET };
     let mut reply = chain.ask(place, first, prompt)?;
+    if tool_calls(&reply).is_empty() {
+        return Ok(reply);
+    }
     let turn = turn.going_on(&place.key(first));
     let mut tools = 0;
     for step in 2..=agent.max_steps.max(1) {

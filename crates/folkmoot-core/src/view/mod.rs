@@ -21,7 +21,7 @@ use crate::{
     run::Run,
     scope::Account,
     spec::{Choice, Spec, Warning},
-    team::FIRST_TARGET,
+    team::{AgentId, FIRST_TARGET},
     time::{Duration, Time},
 };
 
@@ -309,13 +309,17 @@ fn errors(spec: &Spec, known: &Known) -> Vec<Failure> {
 
 /// What the calls of a run used; a fork is not charged for what it took over.
 pub fn usage(spec: &Spec, known: &Known) -> UsageReport {
-    let of_agents = spec.team.agents.iter().map(|agent| {
-        let own = known.charged().filter(|entry| *entry.call.agent() == agent.id);
-        (agent.name.to_string(), spending(own))
+    let mut by_agent: BTreeMap<&AgentId, Vec<&Entry>> = BTreeMap::new();
+    for entry in known.charged() {
+        by_agent.entry(entry.call.agent()).or_default().push(entry);
+    }
+    let of_agents = spec.team.agents.iter().filter_map(|agent| {
+        let own = by_agent.remove(&agent.id)?;
+        Some((agent.name.to_string(), spending(own)))
     });
     UsageReport {
-        total: spending(known.charged()),
         agents: of_agents.filter(|(_, spending)| spending.total_tokens > 0).collect(),
+        total: spending(known.charged()),
         calls: known.charged().count() as u64,
     }
 }
