@@ -6,6 +6,7 @@
 use std::{sync::Arc, time::Instant};
 
 use folkmoot_core::{
+    bounds::Bounds,
     call::{Answer, Usage},
     key::Key,
     known::Entry,
@@ -43,12 +44,13 @@ fn measure(shape: &str, collaboration: Collaboration) {
         warnings: Vec::new(),
         recipe: None,
     });
+    let bounds = Bounds::of(&spec.collaboration, &spec.team, &spec.limits, Some(&spec.task));
     for (sky, hazards) in [("clear", Hazards::default()), ("faults", Hazards::all())] {
         let clock = Instant::now();
         let mut survey = Survey::default();
         for seed in 0..RUNS {
             let live = || Weather::new(Laconic, seed, hazards.clone()).live(spec.clone(), 0);
-            survey.add(seed, live);
+            survey.add(seed, &bounds, live);
         }
         let run = clock.elapsed() / u32::try_from(RUNS).unwrap_or(u32::MAX);
         let pace = 1.0 / run.as_secs_f64();

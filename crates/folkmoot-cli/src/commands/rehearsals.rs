@@ -150,7 +150,7 @@ impl Rehearsals {
                     return survey;
                 }
                 let seed = self.seed + nth;
-                survey.add(seed, || self.setting.live(seed));
+                survey.add(seed, &self.setting.bounds, || self.setting.live(seed));
                 self.done.fetch_add(1, Ordering::Relaxed);
             }
         }

@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use folkmoot_agents::Rehearsal;
 use folkmoot_core::{
+    bounds::Bounds,
     sim::{Sim, audit, hazard::Hazards, weather::Weather},
     spec::{Spec, Warning},
     team::Target,
@@ -78,7 +79,7 @@ impl Simulate {
             Ok(spec) => Arc::new(with_stand_ins(spec)),
             Err(exit) => return Ok(exit),
         };
-        let setting = Setting { spec, hazards, wall: app::now() };
+        let setting = Setting::new(spec, hazards, app::now());
         match self.runs {
             Some(runs) => rehearsals::play(&setting, self.seed, runs, self.keep, app).await,
             None => one(&setting, self.seed, app).await,
@@ -99,10 +100,17 @@ fn hazards(list: &str) -> Result<Hazards, Refusal> {
 pub(super) struct Setting {
     pub(super) spec: Arc<Spec>,
     pub(super) hazards: Hazards,
+    pub(super) bounds: Bounds,
     wall: u64,
 }
 
 impl Setting {
+    fn new(spec: Arc<Spec>, hazards: Hazards, wall: u64) -> Setting {
+        let Spec { collaboration, team, limits, task, .. } = &*spec;
+        let bounds = Bounds::of(collaboration, team, limits, Some(task));
+        Setting { spec, hazards, bounds, wall }
+    }
+
     /// The run of a seed.
     pub(super) fn live(&self, seed: u64) -> Sim {
         Weather::new(Rehearsal, seed, self.hazards.clone()).live(self.spec.clone(), self.wall)
@@ -114,7 +122,7 @@ async fn one(setting: &Setting, seed: u64, app: &App) -> Result<Exit> {
     let id = app.engine()?.keep(&sim.spec, &sim.log).await?;
     let mut outcome = view::outcome(id.as_str(), &sim.spec, &sim.run, false);
     let mut exit = Exit::from(outcome.status);
-    if let Err(broken) = audit::audit(&sim) {
+    if let Err(broken) = audit::audit(&sim, &setting.bounds) {
         let message = format!("this is a fault of Folkmoot's own: {broken}").into();
         outcome.warnings.push(Warning { code: "broken_rule".into(), message });
         exit = exit.or_failed();

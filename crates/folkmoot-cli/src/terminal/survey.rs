@@ -30,7 +30,7 @@ pub(crate) fn tables(screen: &Screen, survey: &Survey) -> String {
     }
     let more = (survey.failed + survey.broken) - failures.len() as u64;
     if more > 0 {
-        text.push_str(&format!("and {} more\n", figures::grouped(more)));
+        text.extend(["and ", &figures::grouped(more), " more\n"]);
     }
     text
 }
@@ -54,16 +54,14 @@ fn spreads(screen: &Screen, survey: &Survey) -> String {
     let mut table =
         Table::new([texts("A RUN TAKES"), numbers("MIN"), numbers("MEDIAN"), numbers("MAX")]);
     let time = |tenths: u64| figures::elapsed(Duration::from_millis(tenths * 100));
-    let rows: [(&str, &Spread, &dyn Fn(u64) -> String); 4] = [
-        ("calls", &survey.calls, &figures::grouped),
-        ("tokens", &survey.tokens, &figures::grouped),
-        ("rounds", &survey.rounds, &figures::grouped),
-        ("time", &survey.tenths, &time),
-    ];
-    for (what, spread, shown) in rows {
+    let mut row = |what: &str, spread: &Spread, shown: fn(u64) -> String| {
         let cell = |number: Option<u64>| Cell::from(number.map(shown).unwrap_or_default());
         table.row([what.into(), cell(spread.min()), cell(spread.median()), cell(spread.max())]);
-    }
+    };
+    row("calls", &survey.calls, figures::grouped);
+    row("tokens", &survey.tokens, figures::grouped);
+    row("rounds", &survey.rounds, figures::grouped);
+    row("time", &survey.tenths, time);
     table.render(screen)
 }
 
@@ -97,6 +95,13 @@ pub(crate) struct Asked<'a> {
     pub(crate) warnings: &'a [Warning],
 }
 
+impl Asked<'_> {
+    /// The flag that lets the same things go wrong.
+    fn flag(&self) -> String {
+        if self.faults.is_empty() { String::new() } else { format!(" --faults {}", self.faults) }
+    }
+}
+
 /// What was played and what of it needs a person, for standard error. `kept` holds the ids of runs by
 /// their seeds.
 pub(crate) fn summary(
@@ -119,12 +124,11 @@ pub(crate) fn summary(
         ));
     }
     let help = screen.paint(Tone::Strong, "help");
-    lines.extend(survey.failures().next().map(|first| match kept.get(&first.seed) {
-        Some(id) => format!("{help}: see what happened with `folkmoot show {id}`"),
-        None => {
-            let faults = if asked.faults.is_empty() { "" } else { " --faults " };
-            format!("{help}: have it again with `--seed {}{faults}{}`", first.seed, asked.faults)
-        }
+    lines.extend(survey.failures().next().map(|first| {
+        let shown =
+            kept.get(&first.seed).map(|id| format!("see what happened with `folkmoot show {id}`"));
+        let again = || format!("have it again with `--seed {}{}`", first.seed, asked.flag());
+        format!("{help}: {}", shown.unwrap_or_else(again))
     }));
     lines.push(String::new());
     lines.join("\n")

@@ -148,7 +148,8 @@ fn the_seed_of_a_failure_gives_that_run_again() {
             ])
             .json_lines();
         for line in &mut lines {
-            (line["run_id"].take(), line["wall"].take());
+            line["run_id"].take();
+            line["wall"].take();
         }
         lines
     };

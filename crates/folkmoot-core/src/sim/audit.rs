@@ -25,11 +25,13 @@ pub struct Broken(String);
 /// Judges a simulated run that nothing more can happen to: it has ended with nothing open, its
 /// records are numbered without gaps, no limit was passed, no more calls were made than the checks
 /// say, and its replay comes to the same state by the same decisions.
-pub fn audit(sim: &Sim) -> Result<(), Broken> {
+///
+/// `bounds` are those of its spec: they cost more than a small run, so many runs share them.
+pub fn audit(sim: &Sim, bounds: &Bounds) -> Result<(), Broken> {
     let Sim { spec, run, log, .. } = sim;
     let audit = Audit::default().go_on(spec, log)?;
     holds(audit.has_ended(), || "it does not end".to_owned())?;
-    audit.check_bounds(spec)?;
+    audit.check_bounds(bounds)?;
     let replayed = replay(log).map_err(|divergence| Broken(format!("its replay: {divergence}")))?;
     holds(replayed == *run, || "its replay comes to another state".to_owned())
 }
@@ -284,8 +286,7 @@ impl Audit {
     }
 
     /// What was amended may be asked once more, which no bound counts.
-    fn check_bounds(&self, spec: &Spec) -> Result<(), Broken> {
-        let bounds = Bounds::of(&spec.collaboration, &spec.team, &spec.limits, Some(&spec.task));
+    fn check_bounds(&self, bounds: &Bounds) -> Result<(), Broken> {
         let (calls, most) = (self.run.calls, bounds.total.started.max.unwrap_or(u64::MAX));
         let is_kept = calls <= most || self.is_amended;
         holds(is_kept, || format!("it made {calls} calls where {most} is the most"))

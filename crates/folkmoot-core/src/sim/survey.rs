@@ -6,7 +6,10 @@ use std::{
 };
 
 use super::{Sim, audit::audit};
-use crate::view::{self, Status};
+use crate::{
+    bounds::Bounds,
+    view::{self, Status},
+};
 
 /// How many failed runs are kept by seed, of those that merely failed and of those that broke a rule.
 pub const LISTED: usize = 100;
@@ -48,12 +51,12 @@ pub struct Failure {
 }
 
 impl Survey {
-    /// Adds the run that `live` gives, which is that of `seed`.
-    pub fn add(&mut self, seed: u64, live: impl FnOnce() -> Sim) {
+    /// Adds the run that `live` gives, which is that of `seed`; `bounds` are those of its spec.
+    pub fn add(&mut self, seed: u64, bounds: &Bounds, live: impl FnOnce() -> Sim) {
         // One run that panics must not take the others with it.
         let lived = catch_unwind(AssertUnwindSafe(|| {
             let sim = live();
-            let audited = audit(&sim);
+            let audited = audit(&sim, bounds);
             (sim, audited)
         }));
         self.runs += 1;
@@ -203,6 +206,10 @@ mod tests {
         Weather::new(Scripted, seed, Hazards::all()).live(spec.clone(), 0)
     }
 
+    fn bounds(spec: &Spec) -> Bounds {
+        Bounds::of(&spec.collaboration, &spec.team, &spec.limits, Some(&spec.task))
+    }
+
     fn alone() -> Arc<Spec> {
         let clocks = Clocks { timeout: None, call_timeout: None };
         let broadcast = Broadcast { agents: ids(&["a"]), rounds: 1, clocks };
@@ -214,7 +221,7 @@ mod tests {
         let spec = alone();
         let survey = |seeds: &mut dyn Iterator<Item = u64>| {
             let mut survey = Survey::default();
-            seeds.for_each(|seed| survey.add(seed, || live(&spec, seed)));
+            seeds.for_each(|seed| survey.add(seed, &bounds(&spec), || live(&spec, seed)));
             survey
         };
         let whole = survey(&mut (0..900));
@@ -237,7 +244,7 @@ mod tests {
         let spec = alone();
         let mut survey = Survey::default();
         for seed in 0..200 {
-            survey.add(seed, || {
+            survey.add(seed, &bounds(&spec), || {
                 let mut sim = live(&spec, seed);
                 match seed {
                     190 => sim.log.iter_mut().for_each(|record| record.seq += 1),
@@ -262,15 +269,17 @@ mod tests {
     fn a_run_that_panics_takes_no_other_with_it() {
         let spec = alone();
         let mut survey = Survey::default();
-        survey.add(0, || panic!("this is the test's own"));
-        survey.add(1, || live(&spec, 1));
+        survey.add(0, &bounds(&spec), || panic!("this is the test's own"));
+        survey.add(1, &bounds(&spec), || live(&spec, 1));
         let why: Vec<&str> = survey.failures().map(|it| &*it.why).collect();
         assert_eq!((survey.runs, survey.broken, why), (2, 1, vec!["it panicked"]));
     }
 
     fn spread(numbers: &[u64]) -> [Option<u64>; 3] {
         let mut spread = Spread::default();
-        numbers.iter().for_each(|number| spread.add(*number));
+        for number in numbers {
+            spread.add(*number);
+        }
         [spread.min(), spread.median(), spread.max()]
     }
 
