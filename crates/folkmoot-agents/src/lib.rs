@@ -15,7 +15,7 @@ mod retry;
 mod script;
 mod secret;
 mod secrets;
-mod sse;
+pub mod sse;
 #[cfg(test)]
 mod testing;
 mod usage;
@@ -29,6 +29,7 @@ use folkmoot_runtime::backend::{Backend, OnDelta, Request, Response};
 
 use self::{api::Api, http::Http, retry::Backoff};
 pub use self::{
+    api::Recorded,
     patience::Patience,
     provider::{Protocol, ProviderConfig, ProviderStatus, Providers, Unusable},
     rehearsal::Rehearsal,

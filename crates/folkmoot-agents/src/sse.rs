@@ -4,15 +4,17 @@
 //! chunks, and whichever line ends they use, the events are the same (rules.md 10.3). Deliberately
 //! absent: reconnection; a reply that was cut off is asked for anew.
 
+use std::sync::Arc;
+
 /// One event of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Event {
+pub struct Event {
     /// Its type; empty where the stream names none.
     pub name: String,
     /// Its data lines, joined by line feeds.
     pub data: String,
-    /// The last id that the stream has named so far.
-    pub id: String,
+    /// The last id that the stream has named so far; all events until the next one share it.
+    pub id: Arc<str>,
     /// The last reconnection time that the stream has named so far, in milliseconds.
     pub retry_ms: Option<u64>,
 }
@@ -20,7 +22,7 @@ pub(crate) struct Event {
 /// An event is larger than the reader allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event is larger than {limit} bytes")]
-pub(crate) struct TooLarge {
+pub struct TooLarge {
     limit: usize,
 }
 
@@ -29,7 +31,7 @@ pub(crate) struct TooLarge {
 /// An event counts when the blank line behind it has come; one that the stream's end leaves
 /// unfinished never does.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub struct Reader {
     limit: usize,
     /// The line under way, without its end.
     line: Vec<u8>,
@@ -43,7 +45,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// A reader for a new stream whose events have at most `limit` bytes.
-    pub(crate) fn new(limit: usize) -> Reader {
+    pub fn new(limit: usize) -> Reader {
         Reader {
             limit,
             line: Vec::new(),
@@ -54,9 +56,9 @@ impl Reader {
         }
     }
 
-    /// Takes the next bytes and gives the events they complete.
-    pub(crate) fn read(&mut self, mut chunk: &[u8]) -> Result<Vec<Event>, TooLarge> {
-        let mut events = Vec::new();
+    /// Takes the next bytes and adds the events they complete, also those before one that is too
+    /// large; nothing can be read behind that one.
+    pub fn read(&mut self, mut chunk: &[u8], events: &mut Vec<Event>) -> Result<(), TooLarge> {
         if self.after_return && !chunk.is_empty() {
             self.after_return = false;
             chunk = chunk.strip_prefix(b"\n").unwrap_or(chunk);
@@ -69,8 +71,7 @@ impl Reader {
             let is_pair = chunk[end] == b'\r' && rest.first() == Some(&b'\n');
             chunk = if is_pair { &rest[1..] } else { rest };
         }
-        self.grow(chunk)?;
-        Ok(events)
+        self.grow(chunk)
     }
 
     fn grow(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
@@ -110,7 +111,7 @@ impl Reader {
                 None => self.data = Some(value.to_vec()),
             },
             b"event" => self.event.name = text_of(value),
-            b"id" if !value.contains(&0) => self.event.id = text_of(value),
+            b"id" if !value.contains(&0) => self.event.id = text_of(value).into(),
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
                 self.event.retry_ms = text_of(value).parse().ok().or(self.event.retry_ms);
             }
@@ -136,9 +137,18 @@ mod tests {
     use super::*;
 
     fn read_in<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Event> {
-        let mut reader = Reader::new(1 << 20);
-        let read = |chunk| reader.read(chunk).expect("the limit is far");
-        chunks.into_iter().flat_map(read).collect()
+        read_within(1 << 20, chunks).expect("the limit is far")
+    }
+
+    /// The events of a stream, or how many come before one that is too large.
+    fn read_within<'a>(
+        limit: usize,
+        chunks: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<Vec<Event>, usize> {
+        let (mut reader, mut events) = (Reader::new(limit), Vec::new());
+        let read = chunks.into_iter().try_for_each(|chunk| reader.read(chunk, &mut events));
+        read.map_err(|_| events.len())?;
+        Ok(events)
     }
 
     fn data_of(stream: &str) -> Vec<String> {
@@ -156,9 +166,11 @@ mod tests {
 
     #[test]
     fn an_event_counts_as_soon_as_its_blank_line_has_begun_to_end() {
-        let mut reader = Reader::new(100);
-        assert_eq!(reader.read(b"data: a\r\n\r").expect("it is short").len(), 1);
-        assert_eq!(reader.read(b"\n").expect("it is short"), []);
+        let (mut reader, mut events) = (Reader::new(100), Vec::new());
+        reader.read(b"data: a\r\n\r", &mut events).expect("it is short");
+        assert_eq!(events.len(), 1);
+        reader.read(b"\n", &mut events).expect("it is short");
+        assert_eq!(events.len(), 1);
     }
 
     #[test]
@@ -198,6 +210,14 @@ mod tests {
     }
 
     #[test]
+    fn many_events_do_not_hold_a_long_id_once_each() {
+        let stream = format!("id: {}\n{}", "x".repeat(1 << 19), "data\n\n".repeat(1 << 16));
+        let events = read_in([stream.as_bytes()]);
+        assert_eq!(events.len(), 1 << 16);
+        assert!(events.iter().all(|event| Arc::ptr_eq(&event.id, &events[0].id)));
+    }
+
+    #[test]
     fn broken_text_is_replaced_and_disturbs_nothing_else() {
         let events = read_in([&b"data: a\xffb\n\ndata: c\n\n"[..]]);
         let data: Vec<_> = events.into_iter().map(|event| event.data).collect();
@@ -207,11 +227,23 @@ mod tests {
     #[test]
     fn an_event_may_be_as_large_as_the_limit_and_no_larger() {
         let line = |length: usize| [b"data:".as_slice(), &vec![b'x'; length], b"\n\n"].concat();
-        assert_eq!(Reader::new(15).read(&line(10)).map(|events| events.len()), Ok(1));
-        assert_eq!(Reader::new(15).read(&line(11)), Err(TooLarge { limit: 15 }));
-        let many = b"data: 12345\n".repeat(3);
-        assert_eq!(Reader::new(15).read(&many), Err(TooLarge { limit: 15 }));
-        assert_eq!(Reader::new(15).read(&b"data: 12345\n\n".repeat(9)).map(|it| it.len()), Ok(9));
+        let read = |stream: &[u8]| read_within(15, [stream]).map(|events| events.len());
+        assert_eq!(read(&line(10)), Ok(1));
+        assert_eq!(read(&line(11)), Err(0));
+        assert_eq!(read(&b"data: 12345\n".repeat(3)), Err(0));
+        assert_eq!(read(&b"data: 12345\n\n".repeat(9)), Ok(9));
+        let told = Reader::new(15).read(&line(11), &mut Vec::new());
+        assert_eq!(
+            told.map_err(|it| it.to_string()),
+            Err("an event is larger than 15 bytes".into())
+        );
+    }
+
+    #[test]
+    fn events_before_one_that_is_too_large_come_however_the_stream_is_divided() {
+        let stream = b"data: a\n\ndata: b\n\ndata: much too large\n\n";
+        assert_eq!(read_within(15, [&stream[..]]), Err(2));
+        assert_eq!(read_within(15, stream.chunks(1)), Err(2));
     }
 
     const TRICKY: &str = "\u{feff}: hello\r\nid: 7\r\rdata: {\"text\": \"研究 🦀\"}\r\n\

@@ -6,7 +6,8 @@ mod reading;
 
 use std::{
     collections::BTreeMap,
-    io::ErrorKind,
+    fs,
+    io::{self, Read},
     ops::Range,
     path::{Path, PathBuf},
 };
@@ -27,6 +28,9 @@ use crate::exit::Refusal;
 
 /// The name of a project's config, in the current directory.
 const PROJECT: &str = "folkmoot.toml";
+
+/// The largest config that is read, in bytes (rules.md 3.9).
+const MAX_BYTES: usize = 1 << 18;
 
 /// What is configured.
 #[derive(Debug, Default)]
@@ -116,9 +120,9 @@ impl Config {
 
     /// Reads one file, nothing if it is not there.
     pub(crate) fn read(path: &Path) -> Result<Option<Config>, Vec<Refusal>> {
-        let text = match std::fs::read_to_string(path) {
+        let text = match text_of(path) {
             Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(vec![bad(&path.display().to_string(), &error.to_string())]),
         };
         let place = |span: Range<usize>| {
@@ -144,6 +148,15 @@ impl Config {
             max_output_tokens: file.max_output_tokens,
             context_windows: file.context_windows,
         }
+    }
+
+    /// Reads the text of a config, or says what is wrong with it and where. The line itself is not
+    /// shown, as it may hold a key.
+    fn parse(text: &str) -> Result<Config, (Position, String)> {
+        toml::from_str(text).map_err(|error: toml::de::Error| {
+            let at = error.span().map_or(0, |span| span.start);
+            (Position::of(text, at), error.message().to_owned())
+        })
     }
 
     fn overlaid(mut self, over: Config) -> Config {
@@ -212,6 +225,15 @@ impl<T> Placed<T> {
     }
 }
 
+fn text_of(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > MAX_BYTES {
+        return Err(io::Error::other("it is larger than 256 KiB"));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))
+}
+
 fn bad(place: &str, why: &str) -> Refusal {
     Refusal::new("bad_config", format!("{place}: {why}"))
 }
@@ -238,4 +260,74 @@ fn home() -> Option<impl AppStrategy> {
     let (top_level_domain, author, app_name) =
         (String::new(), String::new(), "folkmoot".to_owned());
     choose_app_strategy(AppStrategyArgs { top_level_domain, author, app_name }).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const CONFIG: &str = r#"default_model = 'a/b' # the usual one
+
+[aliases]
+fast = "a/b"
+best = ['x/y', 'a/b']
+"代码" = { cli = "x" }
+[providers.a]
+protocol = 'gemini'
+headers = { X-A = """b
+""" }
+stream_usage = false
+[prices.'a/b']
+input = 0.5
+output = 1e3
+[max_output_tokens]
+'a/b' = 0x1F
+"#;
+
+    /// Reads a config, or checks that its faults have a place in it.
+    fn survives(text: &str) -> bool {
+        let read = reading::read::<File>(text);
+        for Fault { span, message } in read.as_ref().err().into_iter().flatten() {
+            assert!(text.get(span.clone()).is_some(), "{message} in {text:?}");
+            assert!(!message.is_empty(), "{text:?}");
+        }
+        read.is_ok()
+    }
+
+    #[test]
+    fn the_config_that_is_mutated_is_sound() {
+        assert!(survives(CONFIG));
+    }
+
+    #[test]
+    fn hostile_configs_are_refused_at_once() {
+        for unit in ["[", "a.", "a=[", "a={b=", "[[a]]\n", "\"", "a='b'\n", "[a.b]\n", "'''"] {
+            assert!(!survives(&unit.repeat(MAX_BYTES / unit.len())), "{unit}");
+        }
+        let many = |value: &str| -> String {
+            let lines = (0..MAX_BYTES / 16).map(|n| format!("a{n} = {value}\n"));
+            ["[aliases]\n".to_owned()].into_iter().chain(lines).collect()
+        };
+        assert!(survives(&many("'b'")));
+        assert!(!survives(&many("3")));
+    }
+
+    proptest! {
+        #[test]
+        fn a_config_with_a_part_replaced_is_survived(
+            at in 0..CONFIG.len(),
+            length in 0..20_usize,
+            piece in prop_oneof![
+                "[\\[\\]{}=.,\"'#\n\r ]{0,4}",
+                "\\PC{0,3}",
+                "-?[0-9]{1,25}(e[0-9]{1,4})?",
+            ],
+        ) {
+            let at = CONFIG.floor_char_boundary(at);
+            let end = CONFIG.ceil_char_boundary((at + length).min(CONFIG.len()));
+            survives(&[&CONFIG[..at], &piece, &CONFIG[end..]].concat());
+        }
+    }
 }

@@ -220,11 +220,9 @@ fn kind(error: &Error) -> (&'static str, Option<String>, Exit) {
             ("run_has_ended", Some(help.into()), Exit::USAGE)
         }
         Some(EngineError::Diverged { .. }) => ("diverged", None, Exit::BROKEN),
-        Some(
-            EngineError::Unreadable { .. }
-            | EngineError::NoStart(_)
-            | EngineError::ForeignAgent { .. },
-        ) => ("unreadable_record", None, Exit::BROKEN),
+        Some(EngineError::Unreadable { .. } | EngineError::Unsound { .. }) => {
+            ("unreadable_record", None, Exit::BROKEN)
+        }
         Some(
             EngineError::Store(StoreError::Broken { .. } | StoreError::Corrupt { .. })
             | EngineError::Unkept {

@@ -12,6 +12,7 @@ pub mod file;
 pub mod key;
 pub mod known;
 pub mod limits;
+pub mod log;
 pub mod money;
 pub mod names;
 pub mod plan;

@@ -348,7 +348,7 @@ impl Run {
 
     /// The number that a call would have among its agent's.
     pub(crate) fn next_number(&self, call: &Call) -> u64 {
-        1 + self.numbers.get(call.agent()).copied().unwrap_or_default()
+        self.numbers.get(call.agent()).copied().unwrap_or_default().saturating_add(1)
     }
 
     /// What is to be done about `records`, once they are durable.

@@ -9,7 +9,7 @@ use crate::{
     limits::Limits,
     programs::{Adaptive, Broadcast, Consensus, Debate, Relay, Sequential, Supervise},
     scope::Program,
-    team::Team,
+    team::{AgentId, Team},
 };
 
 /// Everything a run depends on besides its log: checked, complete, unchangeable.
@@ -80,6 +80,17 @@ impl Spec {
             Collaboration::Adaptive(it) => it,
         }
     }
+
+    /// What keeps it from being followed, if anything does: checks let no such spec through, but a log
+    /// may hold one.
+    pub fn flaw(&self) -> Option<String> {
+        let lists = self.collaboration.agents();
+        if lists.iter().any(|agents| agents.is_empty()) {
+            return Some("nobody takes part".to_owned());
+        }
+        let foreign = lists.concat().into_iter().find(|agent| !self.team.has(agent));
+        foreign.map(|agent| format!("there is no agent \"{agent}\""))
+    }
 }
 
 /// Something that a person should know and that stops nothing.
@@ -123,6 +134,23 @@ impl Collaboration {
             }
             Collaboration::Consensus(_) => "consensus",
             Collaboration::Relay(_) => "relay",
+        }
+    }
+
+    /// The agents that it names, by the parts that they play; each part is somebody's.
+    fn agents(&self) -> Vec<&[AgentId]> {
+        let one = std::slice::from_ref;
+        match self {
+            Collaboration::Broadcast(it) => vec![&it.agents],
+            Collaboration::Sequential(it) => vec![&it.order],
+            Collaboration::Relay(it) => vec![&it.order],
+            Collaboration::Consensus(it) => vec![&it.agents, one(&it.judge)],
+            Collaboration::Debate(it) | Collaboration::Adaptive(Adaptive::Debate(it)) => {
+                vec![&it.agents, one(&it.judge)]
+            }
+            Collaboration::Supervisor(it) | Collaboration::Adaptive(Adaptive::Supervise(it)) => {
+                vec![&it.workers, one(&it.supervisor)]
+            }
         }
     }
 }

@@ -10,9 +10,7 @@ use std::{collections::BTreeSet, fmt::Write};
 use expect_test::{ExpectFile, expect_file};
 use folkmoot_core::{
     event::{Event, Record},
-    replay,
-    run::Run,
-    view,
+    log, view,
 };
 
 macro_rules! logs {
@@ -51,8 +49,7 @@ fn records(log: &str) -> Vec<Record> {
 #[test]
 fn a_log_of_an_earlier_version_comes_to_the_same_result() {
     for (records, _, result) in logs() {
-        let spec = replay::spec_of(&records).expect("it begins with a start");
-        let run = Run::fold(&records);
+        let (spec, run) = log::load(&records).unwrap_or_else(|unsound| panic!("{unsound}"));
         let outcome = view::outcome("golden", &spec, &run, false);
         let mut text = serde_json::to_string_pretty(&outcome).expect("it is JSON");
         for call in view::calls(&spec, &run) {

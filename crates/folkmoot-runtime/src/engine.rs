@@ -10,11 +10,11 @@ use folkmoot_core::{
     event::{Event, Record, Unreadable},
     key::Key,
     known::Entry,
+    log::{self, Unsound},
     names,
     replay::{self, Divergence, Retry},
     run::Run,
     spec::Spec,
-    team::AgentId,
     time::Time,
 };
 use thiserror::Error;
@@ -110,9 +110,14 @@ pub enum EngineError {
         /// Why not.
         source: Unreadable,
     },
-    /// A log does not begin with a start.
-    #[error("run {0}: its log does not begin with a start")]
-    NoStart(RunId),
+    /// Its records are no log that a run could have written.
+    #[error("run {run}: {source}")]
+    Unsound {
+        /// The run.
+        run: RunId,
+        /// Why not.
+        source: Unsound,
+    },
     /// There is no such call in the run.
     #[error("run {run} has no call {key}")]
     NoSuchCall {
@@ -148,16 +153,6 @@ pub enum EngineError {
         run: RunId,
         /// The call.
         key: Key,
-    },
-    /// A record names an agent that the run's spec does not have.
-    #[error("run {run}: record {seq} names agent \"{agent}\", which the run does not have")]
-    ForeignAgent {
-        /// The run.
-        run: RunId,
-        /// The record.
-        seq: u64,
-        /// The agent.
-        agent: AgentId,
     },
     /// A replay decided otherwise than the record says.
     #[error("run {run}: {divergence}")]
@@ -377,14 +372,8 @@ impl Engine {
         let entry = entry.filter(|entry| entry.head.seq > 0);
         let entry = entry.ok_or_else(|| EngineError::NoSuchRun(id.to_string()))?;
         let records = self.records_until(id, 0, last.max(1)).await?;
-        let spec = replay::spec_of(&records).ok_or_else(|| EngineError::NoStart(id.clone()))?;
-        for record in &records {
-            let agent = record.event.agent().filter(|agent| !spec.team.has(agent));
-            if let Some(agent) = agent.cloned() {
-                return Err(EngineError::ForeignAgent { run: id.clone(), seq: record.seq, agent });
-            }
-        }
-        let run = Run::fold(&records);
+        let (spec, run) = log::load(&records)
+            .map_err(|source| EngineError::Unsound { run: id.clone(), source })?;
         Ok(Loaded { id: id.clone(), spec, run, records, owner: entry.owner })
     }
 

@@ -13,7 +13,7 @@ mod read;
 use folkmoot_core::event::{Event, Record};
 use serde::{Deserialize, Serialize};
 
-pub use self::read::{FileError, Flaw, read};
+pub use self::read::{FileError, Flaw, read, read_from};
 use crate::{
     engine::{Engine, EngineError, PAGE, RunId, unreadable},
     store::{Hash, Head, Row},

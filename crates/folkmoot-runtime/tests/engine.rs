@@ -388,6 +388,29 @@ async fn a_scripted_agent_uses_the_tools_it_is_granted_and_no_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_log_that_no_run_could_have_written_is_refused_whatever_is_wanted_of_it() {
+    let (store, backend) = (Arc::default(), Arc::default());
+    let engine = engine(&store, &backend);
+    let driven = finish(&engine, spec(vec![agent("a", vec![says("A")])], debate("a"))).await;
+    let mut records = engine.load(&driven.id).await.expect("it is sound").records;
+    let Event::Started { spec, .. } = &mut records[0].event else { panic!("it begins so") };
+    let mut forged = Spec::clone(spec);
+    forged.collaboration = debate("ghost")(vec!["a".into()]);
+    *spec = forged.into();
+    let id = engine.keep(&driven.spec, &records).await.expect("the store takes any log");
+    let why = format!("run {id}: its spec cannot be followed: there is no agent \"ghost\"");
+    for refused in [
+        engine.load(&id).await.map(|_| ()),
+        engine.replay(&id).await.map(|_| ()),
+        engine.resume(&id).await.map(|_| ()),
+        engine.cancel(&id).await.map(|_| ()),
+        engine.fork(&id, Change::default()).await.map(|_| ()),
+    ] {
+        assert_eq!(refused.map_err(|error| error.to_string()), Err(why.clone()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_watcher_sees_every_record_once_and_in_order() {
     let (store, backend) = (Arc::new(MemoryStore::new()), Arc::new(Scripted::default()));
     let (engine, elsewhere) = (engine(&store, &backend), engine(&store, &backend));

@@ -48,19 +48,14 @@ impl<'a> Body<'a> {
 
     /// Its first byte that is no blank, the mark of an encoding left aside. Nothing is taken.
     pub(super) async fn first_byte(&mut self) -> Result<Option<u8>, Failure> {
-        let mut held = Vec::new();
+        let (mut held, mut blank) = (Vec::new(), 0);
         loop {
-            let text = held.trim_ascii_start();
-            let is_marked = text.len() < MARK.len() && MARK.starts_with(text);
-            let text = text.strip_prefix(MARK).unwrap_or(text).trim_ascii_start();
-            let first = text.first().copied().filter(|_| !is_marked);
-            if first.is_some() {
+            blank += blanks(&held[blank..]);
+            let first = first_of(&held[blank..]);
+            let chunk = if first.is_some() { None } else { self.next().await? };
+            let Some(chunk) = chunk else {
                 self.held = held;
                 return Ok(first);
-            }
-            let Some(chunk) = self.next().await? else {
-                self.held = held;
-                return Ok(None);
             };
             held.extend_from_slice(&chunk);
         }
@@ -78,21 +73,16 @@ impl<'a> Body<'a> {
     /// Reads events into `draft` until the reply is complete; what comes after that, or fails to
     /// come, changes nothing but the bill.
     pub(super) async fn read_events(mut self, draft: &mut Draft<'_>) -> Result<(), Failure> {
-        let mut reader = Reader::new(EVENT_LIMIT);
+        let mut events = Events::new();
         while !draft.is_complete() {
-            let Some(chunk) = self.next().await? else {
-                let text = "the reply was cut off: it has no end mark";
-                return Err(Failure::new(FailureKind::Incomplete, text));
-            };
-            take(&chunk, &mut reader, draft)?;
+            let Some(chunk) = self.next().await? else { return Err(cut_off()) };
+            events.take(&chunk, draft)?;
         }
         let deadline = Instant::now() + self.patience.trailing;
-        while !draft.is_over() {
+        while events.are_welcome(draft) {
             let wait = deadline.saturating_duration_since(Instant::now());
             let Ok(Ok(Some(chunk))) = timeout(wait, self.next()).await else { return Ok(()) };
-            if take(&chunk, &mut reader, draft).is_err() {
-                return Ok(()); // an event that is too large
-            }
+            events.take(&chunk, draft)?;
         }
         let _ = timeout(TAIL, async { while let Ok(Some(_)) = self.next().await {} }).await;
         Ok(())
@@ -114,19 +104,62 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Adds the events that `chunk` completes, up to the end of the reply.
-fn take(chunk: &[u8], reader: &mut Reader, draft: &mut Draft<'_>) -> Result<(), Failure> {
-    for event in reader.read(chunk).map_err(malformed)? {
-        let was_complete = draft.is_complete();
-        match draft.take_event(&event) {
-            Err(_) if was_complete => {}
-            result => result?,
-        }
-        if draft.is_over() {
-            break;
-        }
+/// The events of a stream, as they add to a draft.
+pub(super) struct Events {
+    reader: Reader,
+    /// Whether one was too large, so that nothing behind it can be read.
+    has_broken: bool,
+}
+
+impl Events {
+    /// Those of a new stream.
+    pub(super) fn new() -> Events {
+        Events { reader: Reader::new(EVENT_LIMIT), has_broken: false }
     }
-    Ok(())
+
+    /// Whether more of them can be read and would be of use.
+    pub(super) fn are_welcome(&self, draft: &Draft<'_>) -> bool {
+        !draft.is_over() && !self.has_broken
+    }
+
+    /// Adds those that `chunk` completes, up to the end of the reply. What cannot be read behind a
+    /// complete reply is no failure.
+    pub(super) fn take(&mut self, chunk: &[u8], draft: &mut Draft<'_>) -> Result<(), Failure> {
+        let mut events = Vec::new();
+        let read = self.reader.read(chunk, &mut events);
+        self.has_broken = read.is_err();
+        for event in events {
+            let was_complete = draft.is_complete();
+            match draft.take_event(&event) {
+                Err(_) if was_complete => {}
+                result => result?,
+            }
+            if draft.is_over() {
+                return Ok(());
+            }
+        }
+        if draft.is_complete() { Ok(()) } else { read.map_err(malformed) }
+    }
+}
+
+/// The stream ended before the reply.
+pub(super) fn cut_off() -> Failure {
+    Failure::new(FailureKind::Incomplete, "the reply was cut off: it has no end mark")
+}
+
+/// How many bytes at the beginning of `text` are blanks and marks of an encoding.
+pub(super) fn blanks(text: &[u8]) -> usize {
+    let mut rest = text.trim_ascii_start();
+    while let Some(behind) = rest.strip_prefix(MARK) {
+        rest = behind.trim_ascii_start();
+    }
+    text.len() - rest.len()
+}
+
+/// The first byte of a text without blanks before it, unless it may be that of a mark.
+pub(super) fn first_of(text: &[u8]) -> Option<u8> {
+    let is_cut_mark = text.len() < MARK.len() && MARK.starts_with(text);
+    text.first().copied().filter(|_| !is_cut_mark)
 }
 
 /// The other side said nothing for too long.
@@ -263,6 +296,16 @@ mod tests {
                 assert_eq!(text(read_closed(&stream).await), kind, "{stream}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_too_large_behind_a_complete_reply_does_no_harm_in_any_division() {
+        let stream = [HELLO, STOP, "data: ", &"x".repeat(EVENT_LIMIT)].concat();
+        let (reply, surplus) = stream.split_at(HELLO.len() + STOP.len());
+        let parts = [reply, surplus].map(|part| Ok(Bytes::from(part.to_owned())));
+        assert_eq!(text(read_closed(&stream).await), "hello");
+        assert_eq!(text(read_from(stream::iter(parts)).await.0), "hello");
+        assert_eq!(text(read_closed(surplus).await), "Protocol");
     }
 
     #[tokio::test]

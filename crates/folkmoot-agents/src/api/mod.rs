@@ -4,6 +4,7 @@
 //! clocks, the layout of conversations and the draft of a reply know of none. Deliberately absent:
 //! offering tools to the model, images, and every parameter beyond the bound of the reply.
 
+mod arguments;
 mod body;
 mod chat;
 mod draft;
@@ -12,6 +13,7 @@ mod gemini;
 mod kept;
 mod layout;
 mod messages;
+mod recorded;
 mod reported;
 mod tool_calls;
 mod wire;
@@ -28,6 +30,7 @@ use futures_util::TryStreamExt;
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
 use tokio::time::timeout;
 
+pub use self::recorded::Recorded;
 pub(crate) use self::wire::{Wire, wire};
 use self::{
     body::{Body, silence},
@@ -201,10 +204,7 @@ impl Api<'_> {
         match shape_of(&content_type, first) {
             Shape::Whole => draft.take_whole(&body.collect().await?),
             Shape::Events => body.read_events(draft).await,
-            Shape::Page => {
-                let text = format!("this is no API: the reply is a page ({content_type})");
-                Err(Failure::new(FailureKind::Config, text))
-            }
+            Shape::Page => Err(page(&content_type)),
         }
     }
 
@@ -222,6 +222,12 @@ enum Shape {
     Whole,
     /// Something for people.
     Page,
+}
+
+/// Somebody answered, and not an API.
+fn page(content_type: &str) -> Failure {
+    let text = format!("this is no API: the reply is a page ({content_type})");
+    Failure::new(FailureKind::Config, text)
 }
 
 /// What a reply is by its content; servers in between label it as they like. No line of an event

@@ -1,11 +1,14 @@
 //! Tool calls, put together from what a stream brings of them.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use folkmoot_core::call::ToolCall;
 use serde_json::{Map, Value};
 
-use super::kept::extend;
+use super::{arguments::Arguments, kept::extend};
 
 /// A piece of a tool call, or a whole one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,36 +27,44 @@ pub(crate) struct CallPiece {
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallDraft {
     calls: Vec<Building>,
+    /// Where the latest call with an index stands.
+    latest: BTreeMap<u64, usize>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Building {
-    index: Option<u64>,
     id: Option<String>,
     name: String,
-    arguments: String,
+    arguments: Arguments,
     kept: Map<String, Value>,
 }
 
 impl CallDraft {
     /// Begins a call.
     pub(super) fn begin(&mut self, piece: CallPiece) {
-        self.calls.push(Building { index: piece.index, ..Building::default() });
-        self.calls.last_mut().expect("it was just pushed").take(piece);
+        if let Some(index) = piece.index {
+            self.latest.insert(index, self.calls.len());
+        }
+        let mut call = Building::default();
+        call.take(piece);
+        self.calls.push(call);
     }
 
     /// Adds to the arguments of the latest call with `index`; without one they are nobody's.
     pub(super) fn go_on(&mut self, index: u64, arguments: &str) {
-        if let Some(call) = self.calls.iter_mut().rfind(|call| call.index == Some(index)) {
-            call.arguments.push_str(arguments);
+        if let Some(at) = self.latest.get(&index) {
+            self.calls[*at].arguments.push(arguments);
         }
     }
 
     /// Adds a piece to the latest call with its index, unless it begins a new one.
     pub(super) fn begin_or_go_on(&mut self, piece: CallPiece) {
-        let is_meant = |call: &Building| piece.index.is_none_or(|_| call.index == piece.index);
         let (id, name) = (set(piece.id.as_deref()), set(piece.name.as_deref()));
-        match self.calls.iter_mut().rfind(|call| is_meant(call)) {
+        let meant = match piece.index {
+            None => self.calls.last_mut(),
+            Some(index) => self.latest.get(&index).map(|at| &mut self.calls[*at]),
+        };
+        match meant {
             Some(call) if !call.ends_at(id, name) => call.take(piece),
             _ => self.begin(piece),
         }
@@ -72,19 +83,30 @@ impl CallDraft {
     /// The calls, and what their provider wants back with each. Those without an id of their own
     /// get one that begins with `prefix`.
     pub(super) fn finish(self, prefix: &str) -> (Vec<ToolCall>, Vec<Map<String, Value>>) {
-        let mut finished: Vec<ToolCall> = Vec::with_capacity(self.calls.len());
-        let mut kept = Vec::with_capacity(self.calls.len());
-        for (at, call) in self.calls.into_iter().enumerate() {
-            let own = call.id.filter(|id| finished.iter().all(|other| *other.id != **id));
-            finished.push(ToolCall {
-                id: own.unwrap_or_else(|| format!("{prefix}-{}", at + 1)).into(),
-                name: Arc::from(call.name),
-                arguments: read(call.arguments),
-            });
-            kept.push(call.kept);
-        }
-        (finished, kept)
+        let ids = ids(&self.calls, prefix);
+        let call = |(call, id): (Building, Arc<str>)| {
+            let (name, arguments) = (Arc::from(call.name), call.arguments.read());
+            (ToolCall { id, name, arguments }, call.kept)
+        };
+        self.calls.into_iter().zip(ids).map(call).unzip()
     }
+}
+
+/// An id for each call: its own if no call before has it, else a new one that no call has.
+fn ids(calls: &[Building], prefix: &str) -> Vec<Arc<str>> {
+    let given: BTreeSet<&str> = calls.iter().filter_map(|call| call.id.as_deref()).collect();
+    let mut taken = BTreeSet::new();
+    let ids = (1..).zip(calls).map(|(nth, call)| {
+        let own = call.id.as_deref().filter(|id| taken.insert(*id)).map(Arc::from);
+        own.unwrap_or_else(|| {
+            let mut new = format!("{prefix}-{nth}");
+            while given.contains(&*new) {
+                new.push('x');
+            }
+            new.into()
+        })
+    });
+    ids.collect()
 }
 
 impl Building {
@@ -95,8 +117,8 @@ impl Building {
         }
         match piece.arguments {
             None | Some(Value::Null) => {}
-            Some(Value::String(text)) => self.arguments.push_str(&text),
-            Some(whole) => self.arguments.push_str(&whole.to_string()),
+            Some(Value::String(text)) => self.arguments.push(&text),
+            Some(whole) => self.arguments.push(&whole.to_string()),
         }
         extend(&mut self.kept, piece.kept);
     }
@@ -109,29 +131,14 @@ impl Building {
         let is_renamed = name.is_some_and(|name| !self.name.is_empty() && name != self.name);
         match (id, &self.id) {
             (Some(new), Some(old)) => new != old || is_renamed,
-            (None, _) | (_, None) => is_renamed || (name.is_some() && self.is_complete()),
+            (None, _) | (_, None) => is_renamed || (name.is_some() && self.arguments.is_complete()),
         }
-    }
-
-    fn is_complete(&self) -> bool {
-        self.arguments.ends_with('}') && serde_json::from_str::<Value>(&self.arguments).is_ok()
     }
 }
 
 /// A text that servers also send empty where they mean none.
 fn set<Text: AsRef<str>>(text: Option<Text>) -> Option<Text> {
     text.filter(|text| !text.as_ref().is_empty())
-}
-
-/// The arguments as an object; as their text where they are none, so that the model can be told.
-fn read(arguments: String) -> Value {
-    if arguments.trim().is_empty() {
-        return Value::Object(Map::new());
-    }
-    match serde_json::from_str(&arguments) {
-        Ok(Value::Object(fields)) => Value::Object(fields),
-        _ => Value::String(arguments),
-    }
 }
 
 #[cfg(test)]
@@ -224,6 +231,16 @@ mod tests {
             {"index": 0, "id": "call", "function": {"name": "list", "arguments": "{}"}},
         ]));
         assert_eq!(calls, [call("call", "read", json!({})), call("call-7-2", "list", json!({}))]);
+    }
+
+    #[test]
+    fn an_id_that_is_made_up_is_nobody_elses() {
+        let calls = calls(json!([
+            {"id": "call-7-2", "function": {"name": "read", "arguments": "{}"}},
+            {"function": {"name": "read", "arguments": "{}"}},
+        ]));
+        let expected = [call("call-7-2", "read", json!({})), call("call-7-2x", "read", json!({}))];
+        assert_eq!(calls, expected);
     }
 
     #[test]

@@ -9,6 +9,9 @@ use toml::{
     de::{DeTable, DeValue, Deserializer, Error},
 };
 
+/// How many faults are told at once; more help nobody, and each costs a reading.
+const ENOUGH: usize = 100;
+
 /// Something that is wrong, and where.
 #[derive(Debug)]
 pub(super) struct Fault {
@@ -38,8 +41,8 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Vec<Fault>> {
         }
         let place = table.span();
         match take_out(table.get_mut(), &place, &span) {
-            Some(lost) => lossy.push(lost),
-            None => return Err(in_order(faults)),
+            Some(lost) if lossy.len() < ENOUGH => lossy.push(lost),
+            Some(_) | None => return Err(in_order(faults)),
         }
     }
 }

@@ -109,7 +109,10 @@ impl<'a> Scan<'a> {
         let outcome = self.first_value(source);
         match outcome {
             Err((Failure::Syntax, read)) if ends_in_trailing_comma(&source[..read]) => {
-                self.first_value(&without_trailing_commas(source))
+                let repaired = without_trailing_commas(source);
+                // It may have gone on far behind what is read then.
+                self.work += repaired.len();
+                self.first_value(&repaired)
             }
             _ => outcome,
         }
@@ -340,7 +343,7 @@ mod tests {
     #[test]
     fn hostile_texts_of_a_mebibyte_are_refused_at_once() {
         let much = |unit: &str| unit.repeat((1 << 20) / unit.len());
-        for unit in ["[", "{\"a\":", "[[],", "[{\"[\":["] {
+        for unit in ["[", "{\"a\":", "[[],", "[{\"[\":[", "[[1,] x "] {
             assert_eq!(end_of_scan(&much(unit)), Some(Failure::TooMuch), "{unit}");
         }
         let long = format!("{}{}x", "[".repeat(100), "1,".repeat(1 << 16));

@@ -9,14 +9,17 @@ use super::{
     Object, Reading, Unreadable,
     clean::{Sentence, sentences, spoken},
     excerpt,
-    forms::{Closed, is_bare},
+    forms::{Closed, comparable, is_bare},
     lines::unlisted,
     object::illegal,
 };
 use crate::call::Answer;
 
 /// The most bytes of a line that are looked at for names that hold ends of sentences.
-const LONGEST_NAMES: usize = 1024;
+const LONGEST_NAMES: usize = 512;
+
+/// What stands between names.
+const COMMAS: [char; 3] = [',', '，', '、'];
 
 /// A closed set of names that a reply is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -68,17 +71,18 @@ impl<T: Copy + PartialEq> Names<'_, T> {
     }
 
     fn read_spoken(&self, spoken: &str) -> Reading<Vec<T>> {
-        let closed = self.closed();
+        let (closed, heads) = (self.closed(), self.heads());
         let (mut alone, mut label, mut near_miss) = (Vec::new(), None, None);
         for sentence in sentences(spoken) {
             let text = unlisted(sentence.text).unwrap_or(sentence.text);
+            let found = |text| {
+                let rest = rest_of_line(sentence, text);
+                places(&closed, text, rest.filter(|_| may_go_on(&closed, &heads, text)))
+            };
             match closed.behind_label(text) {
                 Some(value) if is_bare(value) => label = None,
-                Some(value) => {
-                    let found = places(&closed, value, rest_of_line(sentence, value));
-                    label = Some(found.ok_or(sentence.text));
-                }
-                None => match places(&closed, text, rest_of_line(sentence, text)) {
+                Some(value) => label = Some(found(value).ok_or(sentence.text)),
+                None => match found(text) {
                     Some(Reading::Value(named)) => alone.push(named),
                     Some(Reading::Ambiguous(named)) => alone.extend(named),
                     _ if near_miss.is_none() && closed.comes_close(text) => near_miss = Some(text),
@@ -98,23 +102,44 @@ impl<T: Copy + PartialEq> Names<'_, T> {
     fn closed(&self) -> Closed<T> {
         Closed::new(self.names, self.labels)
     }
+
+    /// The forms of the first sentences of the names that hold ends of sentences.
+    fn heads(&self) -> Vec<String> {
+        let firsts = self.names.iter().filter_map(|(name, _)| {
+            let mut sentences = sentences(name);
+            sentences.next().filter(|_| sentences.next().is_some())
+        });
+        firsts.map(|first| comparable(undressed(first.text))).collect()
+    }
 }
 
-/// The end of the line from `text` on, which is the end of `sentence`.
-fn rest_of_line<'a>(sentence: Sentence<'a>, text: &'a str) -> &'a str {
+/// The end of the line from `text` on, which is the end of `sentence`, if it is no longer than names
+/// can be.
+fn rest_of_line<'a>(sentence: Sentence<'a>, text: &'a str) -> Option<&'a str> {
     let rest = &sentence.line[sentence.text.len() - text.len()..];
-    if rest.len() <= LONGEST_NAMES { rest } else { text }
+    (rest.len() > text.len() && rest.len() <= LONGEST_NAMES).then_some(rest)
 }
 
-/// The names in `rest` of a line, since a name may hold what ends a sentence, else in the `sentence`,
-/// else before a remark in it.
+/// Whether names in `text` may go on behind the end of its sentence: the last one is the first
+/// sentence of a name, or has a remark behind it.
+fn may_go_on<T: Copy + PartialEq>(closed: &Closed<T>, heads: &[String], text: &str) -> bool {
+    let bracket = text.rfind(['(', '（']);
+    let names = &text[..bracket.unwrap_or(text.len())];
+    let last = undressed(names.rsplit(COMMAS).next().unwrap_or_default());
+    let is_head = !heads.is_empty() && heads.contains(&comparable(last));
+    is_head || bracket.is_some() && closed.meaning(last) != Reading::None
+}
+
+/// The names in the `rest` of a line, since a name or a remark may hold what ends a sentence, else in
+/// the `sentence`, else before a remark in it.
 fn places<T: Copy + PartialEq>(
     closed: &Closed<T>,
     sentence: &str,
-    rest: &str,
+    rest: Option<&str>,
 ) -> Option<Reading<Vec<T>>> {
     let named = sentence.split_once([':', '：']).map_or("", |(named, _)| named);
-    let mut readings = [rest, sentence, named].into_iter().map(|text| place(closed, text));
+    let texts = rest.into_iter().chain([sentence, named]);
+    let mut readings = texts.map(|text| place(closed, text));
     readings.find(|reading| *reading != Reading::None)
 }
 
@@ -122,7 +147,7 @@ fn places<T: Copy + PartialEq>(
 fn place<T: Copy + PartialEq>(closed: &Closed<T>, text: &str) -> Reading<Vec<T>> {
     let list = text.trim().trim_start_matches('[').trim_end_matches(']');
     match each(closed, [text]) {
-        Reading::None => each(closed, list.split([',', '，', '、'])),
+        Reading::None => each(closed, list.split(COMMAS)),
         reading => reading,
     }
 }
@@ -151,13 +176,18 @@ fn each<'a, T: Copy + PartialEq>(
 fn meant_by<T: Copy + PartialEq>(closed: &Closed<T>, text: &str) -> Reading<T> {
     static REMARK: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"\s*[(（][^()（）]*[)）]\W*$").expect("the pattern is sound"));
-    let dress = |c: char| c.is_whitespace() || "*_`'\"“”‘’„«»「」『』[].!。！,;，；、".contains(c);
-    let bare = text.trim_matches(dress);
+    let bare = undressed(text);
     [text, bare, &REMARK.replace(bare, "")]
         .into_iter()
         .map(|text| closed.meaning(text))
         .find(|reading| *reading != Reading::None)
         .unwrap_or(Reading::None)
+}
+
+/// `text` without quotation marks, emphasis, brackets and punctuation around it.
+fn undressed(text: &str) -> &str {
+    let dress = |c: char| c.is_whitespace() || "*_`'\"“”‘’„«»「」『』[].!。！,;，；、".contains(c);
+    text.trim_matches(dress)
 }
 
 #[cfg(test)]
@@ -201,7 +231,10 @@ mod tests {
             ("NEXT: C++ (backend)", 4),
             ("NEXT: c++ (BACKEND) (for the parser)", 4),
             ("NEXT: Dr. No", 5),
+            ("NEXT: \"Dr. No\".", 5),
             ("NEXT: tester: it is ready", 6),
+            ("NEXT: tester (it is ready. Go!)", 6),
+            ("NEXT: C++ (backend) (e.g. the parser)", 4),
             ("NEXT: 🤖", 7),
             ("NEXT: ['tester']", 6),
             ("NEXT: \"tester", 6),
@@ -255,6 +288,17 @@ mod tests {
         assert_eq!(read("NEXT: tester, qa_bot"), Reading::Ambiguous(vec![6, 1]));
         let all = TEAM.read_all(&Answer::text("NEXT: 产品、tester, Tester"));
         assert_eq!(all, Reading::Value(vec![2, 6]));
+        let all = TEAM.read_all(&Answer::text("NEXT: [Tester, *Dr. No*, 产品]"));
+        assert_eq!(all, Reading::Value(vec![6, 5, 2]));
+    }
+
+    #[test]
+    fn lines_of_many_sentences_are_read_at_once() {
+        for unit in ["a. ", "Dr. ", "(a. ", "tester (a. "] {
+            let line = unit.repeat(500 / unit.len()) + "\n";
+            let text = line.repeat((1 << 16) / line.len());
+            assert!(read(&text).value().is_none(), "{unit}");
+        }
     }
 
     #[test]

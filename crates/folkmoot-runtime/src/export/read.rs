@@ -122,7 +122,16 @@ pub async fn read(path: &Path) -> Result<(MemoryStore, RunId), FileError> {
     if file.metadata().map_err(io)?.is_dir() {
         return Err(io(io::ErrorKind::IsADirectory.into()));
     }
-    let mut lines = Lines { input: BufReader::new(file), number: 0 };
+    read_from(BufReader::new(file), path).await
+}
+
+/// Reads an exported run from `input`, as [`read`] does; errors say that it stands at `path`.
+pub async fn read_from(
+    input: impl BufRead,
+    path: &Path,
+) -> Result<(MemoryStore, RunId), FileError> {
+    let io = |source| FileError::Io { path: path.to_owned(), source };
+    let mut lines = Lines { input, number: 0 };
     match rows(&mut lines) {
         Ok((run, bodies)) => {
             let store = MemoryStore::new();

@@ -14,6 +14,7 @@ use crate::{
     key::Key,
     known::Entry,
     limits::Ledger,
+    log,
     render::{self, Message},
     replay::{Change, Retry, fork, replay},
     run::Run,
@@ -49,6 +50,7 @@ fn every_log_keeps_the_rules_and_folds_to_the_state_after_every_step() {
             assert!(folded == sim.run, "the fold of the log is another state");
         });
         assert!(judged(Audit::default(), &sim, ..).has_ended());
+        assert!(log::load(&sim.log) == Ok((sim.spec, sim.run)), "its log is not sound");
     });
 }
 
