@@ -159,7 +159,7 @@ mod tests {
     use super::*;
     use crate::{
         call::Prompt,
-        programs::{Broadcast, Clocks, Relay},
+        programs::{Broadcast, Clocks, Convergence, Relay},
         spec::Collaboration,
         testing::{agent, ids, play, spec},
         time::Time,
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn agents_that_the_spec_does_not_have_are_told() {
         let mut log = sound();
-        let asked = Call::Agent { agent: "ghost".into(), prompt: Prompt::task() };
+        let asked = Call::Agent { agent: "ghost".into(), target: 1, prompt: Prompt::task() };
         let Event::Asked { call, .. } = &mut log[1].event else { panic!("it begins so") };
         *call = asked;
         assert_eq!(refused(&log), "record 2 names agent \"ghost\", which the run does not have");
@@ -221,7 +221,7 @@ mod tests {
         log.truncate(1);
         for (seq, (key, continues)) in (2..).zip(calls) {
             let prompt = Prompt { continues: continues.map(Key::parse), parts: Vec::new() };
-            let call = Call::Agent { agent: "a".into(), prompt };
+            let call = Call::Agent { agent: "a".into(), target: 1, prompt };
             let key = Key::parse(key);
             let (nth, reserved, expires, scopes) = (seq - 1, None, None, Vec::new());
             let event = Event::Asked { key, call, nth, reserved, expires, scopes };
@@ -285,7 +285,7 @@ mod tests {
             flaw(Collaboration::Broadcast(Broadcast { agents, rounds: 1, clocks })),
             "its spec cannot be followed: there is no agent \"b\""
         );
-        let (order, rounds, convergence) = (Vec::new(), u32::MAX, Default::default());
+        let (order, rounds, convergence) = (Vec::new(), u32::MAX, Convergence::default());
         assert_eq!(
             flaw(Collaboration::Relay(Relay { order, rounds, convergence, clocks })),
             "its spec cannot be followed: nobody takes part"

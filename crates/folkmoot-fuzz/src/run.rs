@@ -6,6 +6,7 @@ mod world;
 use std::sync::Arc;
 
 use folkmoot_core::{
+    bounds::Bounds,
     call::{Answer, Call, Usage},
     event::{Event, Record, Settled},
     key::Key,
@@ -113,7 +114,8 @@ fn check(sim: &Sim) {
     let read: Vec<Record> =
         written.iter().map(|json| Record::parse(json).expect("it can be read back")).collect();
     assert!(read == *records, "what was written is not what is read");
-    audit(sim).unwrap_or_else(|broken| panic!("{broken}"));
+    let bounds = Bounds::of(&spec.collaboration, &spec.team, &spec.limits, Some(&spec.task));
+    audit(sim, &bounds).unwrap_or_else(|broken| panic!("{broken}"));
     let outcome = view::outcome("run", spec, run, true);
     serde_json::to_string(&outcome).expect("a result is plain data");
     let _ = view::report("run", spec, run, true);

@@ -80,7 +80,7 @@ fn agents(screen: &Screen, spec: &Spec, bounds: &Bounds) -> String {
         let [calls, requests, tokens, cost] = taken(take);
         table.row([
             screen.line(name).into(),
-            screen.line(&tables::target(&spec.team.agent(id).target)).into(),
+            screen.line(&tables::chain(spec.team.agent(id))).into(),
             calls,
             requests,
             tokens,

@@ -132,13 +132,13 @@ pub(crate) fn agents(screen: &Screen, team: &Team) -> String {
 }
 
 /// What answers for an agent, and what answers in its place.
-fn chain(agent: &Agent) -> String {
+pub(super) fn chain(agent: &Agent) -> String {
     let later = agent.fallbacks.iter().map(|fallback| &fallback.target);
     let targets = [&agent.target].into_iter().chain(later).map(target);
     targets.collect::<Vec<_>>().join(" → ")
 }
 
-pub(super) fn target(target: &Target) -> String {
+fn target(target: &Target) -> String {
     match target {
         Target::Model(model) => model.to_string(),
         Target::Script(script) => match &script.label {

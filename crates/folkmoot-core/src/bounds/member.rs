@@ -78,10 +78,10 @@ impl<'a> Member<'a> {
         // Whoever answered is asked on; each other target was asked once more and failed.
         let requests = steps + self.chain.len() as u64 - 1;
         let later = |it: &Asked| Most(it.window().0.filter(|_| steps > 1));
-        let first = |it: &Asked| match steps {
-            1 => it.request(read, longest),
-            _ if requests == steps => it.request(read, longest),
-            _ => it.request(later(it), later(it)),
+        // Behind what tools gave back, a target may be asked first late in the turn.
+        let is_asked_late = steps > 1 && self.chain.len() > 1;
+        let first = |it: &Asked| {
+            if is_asked_late { it.request(later(it), later(it)) } else { it.request(read, longest) }
         };
         let firsts = self.chain.iter().map(first).fold(Used::NOTHING, Used::and);
         let further = self.chain.iter().map(|it| it.request(later(it), later(it)));

@@ -7,7 +7,7 @@ use crate::{
         Adaptive, Broadcast, Clocks, Consensus, Convergence, Debate, Relay, Sequential, Supervise,
     },
     spec::Spec,
-    team::{Agent, Model, Target},
+    team::{Agent, Fallback, Model, Target},
     testing::{agent, ids, play, spec},
     time::Duration,
 };
@@ -286,6 +286,35 @@ fn money_at_best_comes_from_the_cache_and_at_worst_does_not() {
         cost.max,
         Some(at(1.0, output.max.expect("it is bounded"), input.max.expect("it is bounded")))
     );
+}
+
+#[test]
+fn each_later_target_of_a_chain_may_be_asked_once_more_at_its_own_price() {
+    let known = |output| Model {
+        max_output_tokens: Some(100),
+        price: Some(Price::new(0.0, output)),
+        ..Model::new("p", "m")
+    };
+    let mut spec = models(known(1.0));
+    let alone = bounds(&spec);
+    let later = [2, 3].map(|number| Fallback { number, target: Target::Model(known(10.0)) });
+    spec.team.agents[0].fallbacks = later.to_vec();
+    let chained = bounds(&spec);
+    let [was, is] = [&alone, &chained].map(|bounds| &bounds.agents[0].take);
+    assert_eq!((is.calls, is.requests.min), (was.calls, was.requests.min));
+    assert_eq!(is.requests.max, 3 * was.requests.max);
+    assert_eq!(is.started.max, was.started.max.map(|most| 3 * most));
+    assert_eq!(is.cost.max, was.cost.max.map(|most| Money(21 * most.0)));
+    assert_eq!(is.cost.min, was.cost.min);
+
+    let spec = |fallbacks: Vec<Fallback>| {
+        let mut spec = spec.clone();
+        let agent = &mut spec.team.agents[0];
+        (agent.grants, agent.max_steps, agent.fallbacks) = (vec!["file".into()], 5, fallbacks);
+        bounds(&spec).agents[0].take.requests.max
+    };
+    let rounds = was.calls.max;
+    assert_eq!((spec(Vec::new()), spec(later.to_vec())), (5 * rounds, 7 * rounds));
 }
 
 /// Bounds are worked out whenever a team is checked.
