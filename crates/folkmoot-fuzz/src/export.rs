@@ -36,7 +36,7 @@ pub fn export(bytes: &[u8]) {
         let (store, run) = read(file.as_bytes()).await.expect("it is as it was written");
         assert_eq!(bodies_of(&store, &run).await, bodies, "what was written is not what is read");
         let _ = engine(store).load(&run).await;
-        let changed = changed(file.into_bytes(), &mut Choices::new(edit));
+        let changed = changed(file.as_bytes(), &mut Choices::new(edit));
         if let Some(changed) = changed {
             let read = read(&changed).await;
             assert!(read.is_err(), "a change is not found: {}", String::from_utf8_lossy(&changed));
@@ -75,9 +75,9 @@ async fn bodies_of(store: &MemoryStore, run: &RunId) -> Vec<Arc<str>> {
 
 /// The file with one byte replaced, added or left out, or with its end cut off; nothing if that is
 /// the same.
-fn changed(file: Vec<u8>, choices: &mut Choices<'_>) -> Option<Vec<u8>> {
+fn changed(file: &[u8], choices: &mut Choices<'_>) -> Option<Vec<u8>> {
     let at = choices.number() as usize % file.len();
-    let mut changed = file.clone();
+    let mut changed = file.to_vec();
     match choices.below(4) {
         0 => changed[at] = choices.byte(),
         1 => changed.insert(at, choices.byte()),

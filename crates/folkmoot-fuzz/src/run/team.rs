@@ -10,7 +10,7 @@ const STRATEGIES: [&str; 7] =
 
 /// A team made up from bytes; nothing if it is none, which must have been told.
 pub(super) fn team(choices: &mut Choices<'_>) -> Option<Spec> {
-    let names = &NAMES[..1 + usize::from(choices.below(4))];
+    let names = &NAMES[..=usize::from(choices.below(4))];
     let agents: Vec<Value> = names.iter().map(|name| agent(choices, name)).collect();
     let file = json!({
         "agents": agents,
