@@ -150,15 +150,6 @@ impl Config {
         }
     }
 
-    /// Reads the text of a config, or says what is wrong with it and where. The line itself is not
-    /// shown, as it may hold a key.
-    fn parse(text: &str) -> Result<Config, (Position, String)> {
-        toml::from_str(text).map_err(|error: toml::de::Error| {
-            let at = error.span().map_or(0, |span| span.start);
-            (Position::of(text, at), error.message().to_owned())
-        })
-    }
-
     fn overlaid(mut self, over: Config) -> Config {
         self.default_model = over.default_model.or(self.default_model);
         self.aliases.extend(over.aliases);
