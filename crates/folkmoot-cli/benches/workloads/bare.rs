@@ -243,7 +243,7 @@ pub(crate) fn debate_bytes(_url: &str) -> Result<Figures> {
         for debater in 1..=4 {
             let who = format!("agent-{debater}");
             prompts.push(prompt(&who, &transcript, "Answer the others and state your position."));
-            said.push_str(&format!("Round {round}, {who}: {REPLY}\n\n"));
+            said.extend(["Round ", &round.to_string(), ", ", &who, ": ", REPLY, "\n\n"]);
         }
         transcript.push_str(&said);
     }

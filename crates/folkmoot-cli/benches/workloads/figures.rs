@@ -31,7 +31,7 @@ impl Clock {
 
     /// The time of all processors that this process has used since.
     pub(crate) fn cpu_ms(&self) -> f64 {
-        (cpu() - self.cpu).as_secs_f64() * 1000.0
+        cpu().saturating_sub(self.cpu).as_secs_f64() * 1000.0
     }
 }
 

@@ -82,13 +82,13 @@ fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
 }
 
 /// Mean times of a run among many, one after the other.
-fn in_turn(url: &str, spec: Arc<Spec>, runs: usize, steps: usize) -> Result<Figures> {
+fn in_turn(url: &str, spec: &Arc<Spec>, runs: usize, steps: usize) -> Result<Figures> {
     block_on(async {
         let bench = Bench::asking(url)?;
-        bench.must_run(&spec).await?;
+        bench.must_run(spec).await?;
         let clock = Clock::start();
         for _ in 0..runs {
-            bench.must_run(&spec).await?;
+            bench.must_run(spec).await?;
         }
         let (cpu, wall) = (clock.cpu_ms(), clock.wall_ms());
         Ok(figures([
@@ -100,19 +100,19 @@ fn in_turn(url: &str, spec: Arc<Spec>, runs: usize, steps: usize) -> Result<Figu
 }
 
 pub(crate) fn pipelines_in_turn(url: &str) -> Result<Figures> {
-    in_turn(url, teams::pipeline(Who::Null, 4, 4), RUNS, 4)
+    in_turn(url, &teams::pipeline(Who::Null, 4, 4), RUNS, 4)
 }
 
 pub(crate) fn chain(url: &str) -> Result<Figures> {
-    in_turn(url, teams::pipeline(Who::Null, 2, CHAIN), 5, CHAIN)
+    in_turn(url, &teams::pipeline(Who::Null, 2, CHAIN), 5, CHAIN)
 }
 
 pub(crate) fn relay(url: &str) -> Result<Figures> {
-    in_turn(url, teams::relay(Who::Changing, CHAIN as u32 / 2), 5, CHAIN)
+    in_turn(url, &teams::relay(Who::Changing, CHAIN as u32 / 2), 5, CHAIN)
 }
 
 pub(crate) fn debates_in_turn(url: &str) -> Result<Figures> {
-    in_turn(url, teams::debate(Who::Null), 50, 21)
+    in_turn(url, &teams::debate(Who::Null), 50, 21)
 }
 
 pub(crate) fn pipelines_side_by_side(url: &str) -> Result<Figures> {
@@ -167,14 +167,14 @@ async fn append(store: Arc<SqliteStore>, stream: StreamId) -> Result<()> {
 }
 
 /// The wall time of a run on warm connections, as a multiple of what its models take.
-fn of_ideal(url: &str, spec: Arc<Spec>, waits: u32) -> Result<Figures> {
+fn of_ideal(url: &str, spec: &Arc<Spec>, waits: u32) -> Result<Figures> {
     block_on(async {
         let bench = Bench::asking(url)?;
-        bench.must_run(&spec).await?;
+        bench.must_run(spec).await?;
         let mut walls = Vec::new();
         for _ in 0..9 {
             let clock = Clock::start();
-            bench.must_run(&spec).await?;
+            bench.must_run(spec).await?;
             walls.push(clock.wall_ms());
         }
         let ideal = (THINKS * waits).as_secs_f64() * 1000.0;
@@ -183,11 +183,11 @@ fn of_ideal(url: &str, spec: Arc<Spec>, waits: u32) -> Result<Figures> {
 }
 
 pub(crate) fn pipeline(url: &str) -> Result<Figures> {
-    of_ideal(url, teams::pipeline(Who::Model, 4, 4), 4)
+    of_ideal(url, &teams::pipeline(Who::Model, 4, 4), 4)
 }
 
 pub(crate) fn debate(url: &str) -> Result<Figures> {
-    of_ideal(url, teams::debate(Who::Model), 6)
+    of_ideal(url, &teams::debate(Who::Model), 6)
 }
 
 pub(crate) fn fan_out(url: &str) -> Result<Figures> {

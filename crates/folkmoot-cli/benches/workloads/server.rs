@@ -86,7 +86,7 @@ async fn serve(
         }
         first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
         unread.drain(..length);
-        tokio::time::sleep(THINKS - EARLY).await;
+        tokio::time::sleep(THINKS.saturating_sub(EARLY)).await;
         stream.write_all(&reply).await?;
     }
 }
@@ -96,8 +96,8 @@ fn length(unread: &[u8]) -> Option<usize> {
     let head = unread.windows(4).position(|it| it == b"\r\n\r\n")? + 4;
     let lines = std::str::from_utf8(&unread[..head]).ok()?.lines();
     let length = lines.filter_map(|line| line.split_once(':'));
-    let length = length.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-    Some(head + length.filter_map(|(_, value)| value.trim().parse().ok()).next().unwrap_or(0))
+    let mut length = length.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    Some(head + length.find_map(|(_, value)| value.trim().parse().ok()).unwrap_or(0))
 }
 
 /// A stream of chat completions in one piece.
