@@ -1,7 +1,7 @@
 //! What the same work takes without teams, records and recovery: a client in a loop, and SQLite
 //! with one table that is written in order.
 
-use std::{sync::Arc, thread, time::Duration};
+use std::{fmt::Write, sync::Arc, thread, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use reqwest::Client;
@@ -243,7 +243,7 @@ pub(crate) fn debate_bytes(_url: &str) -> Result<Figures> {
         for debater in 1..=4 {
             let who = format!("agent-{debater}");
             prompts.push(prompt(&who, &transcript, "Answer the others and state your position."));
-            said.extend(["Round ", &round.to_string(), ", ", &who, ": ", REPLY, "\n\n"]);
+            write!(said, "Round {round}, {who}: {REPLY}\n\n")?;
         }
         transcript.push_str(&said);
     }

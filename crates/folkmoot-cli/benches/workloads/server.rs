@@ -21,8 +21,8 @@ use crate::teams::REPLY;
 /// How long a model thinks.
 pub(crate) const THINKS: Duration = Duration::from_millis(50);
 
-/// The timer strikes at full milliseconds, half of one late in the middle.
-const EARLY: Duration = Duration::from_micros(500);
+/// What it is told to sleep: the timer strikes at full milliseconds, half of one late on the average.
+const SLEEPS: Duration = Duration::from_micros(49_500);
 
 /// How many connections may wait to be taken.
 const BACKLOG: u32 = 4096;
@@ -86,7 +86,7 @@ async fn serve(
         }
         first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
         unread.drain(..length);
-        tokio::time::sleep(THINKS.saturating_sub(EARLY)).await;
+        tokio::time::sleep(SLEEPS).await;
         stream.write_all(&reply).await?;
     }
 }
@@ -95,9 +95,9 @@ async fn serve(
 fn length(unread: &[u8]) -> Option<usize> {
     let head = unread.windows(4).position(|it| it == b"\r\n\r\n")? + 4;
     let lines = std::str::from_utf8(&unread[..head]).ok()?.lines();
-    let length = lines.filter_map(|line| line.split_once(':'));
-    let mut length = length.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-    Some(head + length.find_map(|(_, value)| value.trim().parse().ok()).unwrap_or(0))
+    let mut fields = lines.filter_map(|line| line.split_once(':'));
+    let length = fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    Some(head + length.and_then(|(_, value)| value.trim().parse().ok()).unwrap_or(0))
 }
 
 /// A stream of chat completions in one piece.
