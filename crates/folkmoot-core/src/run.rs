@@ -233,10 +233,14 @@ impl Run {
     /// When the first phase ends that has queued calls, or time runs out for what is under way.
     fn next_end(&self, spec: &Spec, wants: &[Want]) -> Option<Time> {
         let meters = self.meters(spec);
-        let end = |want: &Want| match self.known.fitting(&want.key, &want.call) {
-            Some(entry) if entry.is_open() => Some(self.runs_out(&meters, want)?.0),
-            Some(_) => None,
-            None => want.until,
+        let end = |want: &Want| {
+            // What was not under way before may have been asked or refused just now.
+            let asked_now = || self.known.fitting(&want.key, &want.call).map(Entry::is_open);
+            match want.asked.map_or_else(asked_now, |_| Some(true)) {
+                Some(true) => Some(self.runs_out(&meters, want)?.0),
+                Some(false) => None,
+                None => want.until,
+            }
         };
         wants.iter().filter_map(end).min()
     }
