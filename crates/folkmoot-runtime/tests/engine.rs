@@ -404,7 +404,6 @@ async fn a_log_that_no_run_could_have_written_is_refused_whatever_is_wanted_of_i
         engine.replay(&id).await.map(|_| ()),
         engine.resume(&id).await.map(|_| ()),
         engine.cancel(&id).await.map(|_| ()),
-        engine.fork(&id, Change::default()).await.map(|_| ()),
     ] {
         assert_eq!(refused.map_err(|error| error.to_string()), Err(why.clone()));
     }
