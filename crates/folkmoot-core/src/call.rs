@@ -94,8 +94,51 @@ pub enum Part {
     Say(Arc<str>),
     /// What another agent said: delimited, with its name and key.
     Quote(Key),
+    /// What the agent itself said, as a turn of its own.
+    Own(Key),
+    /// What another agent said, handed over in the words of an edge.
+    Handed {
+        /// The reply.
+        key: Key,
+        /// The words.
+        label: Arc<str>,
+    },
     /// What a tool gave back.
     Result(Key),
+    /// The reply of an agent, as what a tool of a lead gave back.
+    Returned {
+        /// The tool call.
+        to: Arc<str>,
+        /// The reply.
+        key: Key,
+    },
+    /// What Folkmoot itself answers to a tool call of a lead.
+    Told {
+        /// The tool call.
+        to: Arc<str>,
+        /// The answer.
+        text: Arc<str>,
+    },
+}
+
+impl Part {
+    /// Whether it answers a tool call.
+    pub(crate) fn is_result(&self) -> bool {
+        match self {
+            Part::Result(_) | Part::Returned { .. } | Part::Told { .. } => true,
+            Part::Task | Part::Say(_) | Part::Quote(_) | Part::Own(_) | Part::Handed { .. } => {
+                false
+            }
+        }
+    }
+
+    /// What another agent said, with the label of the edge over which it comes, if that has one.
+    pub(crate) fn handed(key: Key, label: Option<Arc<str>>) -> Part {
+        match label {
+            Some(label) => Part::Handed { key, label },
+            None => Part::Quote(key),
+        }
+    }
 }
 
 impl Prompt {
@@ -141,8 +184,12 @@ impl Prompt {
     /// The answers this prompt is made from.
     pub fn sources(&self) -> impl Iterator<Item = &Key> {
         let quoted = self.parts.iter().filter_map(|part| match part {
-            Part::Quote(key) | Part::Result(key) => Some(key),
-            Part::Task | Part::Say(_) => None,
+            Part::Quote(key)
+            | Part::Own(key)
+            | Part::Handed { key, .. }
+            | Part::Result(key)
+            | Part::Returned { key, .. } => Some(key),
+            Part::Task | Part::Say(_) | Part::Told { .. } => None,
         });
         self.continues.iter().chain(quoted)
     }

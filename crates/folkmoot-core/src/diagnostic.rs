@@ -58,6 +58,11 @@ impl Diagnostic {
         Diagnostic { severity, code, message, help: None, at: None, path: None, also: Vec::new() }
     }
 
+    /// Whether it keeps a run from starting.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
     /// Says where it is.
     #[must_use]
     pub fn at(mut self, place: &Place) -> Diagnostic {

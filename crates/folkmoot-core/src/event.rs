@@ -351,6 +351,9 @@ impl Origin {
 pub struct Ending {
     /// Whether it did what it was for.
     pub done: bool,
+    /// Whether it came to a bound instead (graph.md §9).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bound: bool,
     /// One machine-readable reason (rules.md 1.20).
     pub reason: Arc<str>,
     /// The answer.
@@ -365,12 +368,19 @@ impl Ending {
     /// A success whose answer is the replies to `keys`.
     pub fn done(reason: &str, keys: Vec<Key>) -> Ending {
         let answer = Some(Text::Replies(keys));
-        Ending { done: true, reason: reason.into(), answer, partial: Vec::new() }
+        let (reason, partial) = (reason.into(), Vec::new());
+        Ending { done: true, bound: false, reason, answer, partial }
+    }
+
+    /// An end at a bound, whose answer is the replies to `keys` as far as they had come.
+    pub fn bound(reason: &str, keys: Vec<Key>) -> Ending {
+        Ending { done: false, bound: true, ..Ending::done(reason, keys) }
     }
 
     /// A failure that leaves the replies to `partial`.
     pub fn failed(reason: &str, partial: Vec<Key>) -> Ending {
-        Ending { done: false, reason: reason.into(), answer: None, partial }
+        let reason = reason.into();
+        Ending { done: false, bound: false, reason, answer: None, partial }
     }
 }
 

@@ -114,11 +114,12 @@ fn is_own(earlier: &Agent, agent: &Agent) -> bool {
 
 /// The same in all calls of an agent in a run.
 fn system(spec: &Spec, agent: &Agent) -> String {
-    let identity = Language::of(&spec.task).identity(&agent.name);
-    match agent.prompt.as_deref().map(str::trim_end) {
-        Some(prompt) if !prompt.is_empty() => format!("{prompt}\n\n{identity}"),
-        _ => identity,
-    }
+    let language = Language::of(&spec.task);
+    let prompt = agent.prompt.as_deref().map(|prompt| prompt.trim_end().to_owned());
+    let role = spec.collaboration.role(&spec.team, &agent.id, language);
+    let parts = [prompt, role, Some(language.identity(&agent.name))];
+    let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    parts.join("\n\n")
 }
 
 /// One request of a conversation: what the agent said before it, and what is added.
@@ -149,7 +150,7 @@ fn chain<'a>(known: &'a Known, prompt: &'a Prompt) -> Vec<Link<'a>> {
 /// Whether an answer stands in the requests that continue its own: not if it says nothing, nor if it
 /// wants tools that it never got, since no call may stand without its result (rules.md 7.11).
 fn is_sent(answer: &Answer, next: &Prompt) -> bool {
-    let has_results = next.parts.iter().any(|part| matches!(part, Part::Result(_)));
+    let has_results = next.parts.iter().any(Part::is_result);
     !answer.is_blank() && (answer.tool_calls.is_empty() || has_results)
 }
 
@@ -163,10 +164,27 @@ fn add(spec: &Spec, known: &Known, parts: &[Part], most: usize, messages: &mut V
             Part::Task => &*spec.task,
             // Names, notes and errors of others may stand in it.
             Part::Say(text) => &framed(text),
-            Part::Quote(key) => &quote(spec, known, key, most),
+            Part::Quote(key) => &quote(spec, known, key, None, most),
+            Part::Handed { key, label } => &quote(spec, known, key, Some(label), most),
+            Part::Own(key) => {
+                flush(&mut user, messages);
+                let own = known.text(key).cloned();
+                messages.extend(own.map(|text| Message::plain(Role::Assistant, text)));
+                continue;
+            }
             Part::Result(key) => {
-                messages.extend(user.take().map(|text| Message::plain(Role::User, text)));
+                flush(&mut user, messages);
                 messages.push(tool_result(spec, known, key, most));
+                continue;
+            }
+            Part::Returned { to, key } => {
+                flush(&mut user, messages);
+                messages.push(told(to, &quote(spec, known, key, None, most)));
+                continue;
+            }
+            Part::Told { to, text } => {
+                flush(&mut user, messages);
+                messages.push(told(to, text));
                 continue;
             }
         };
@@ -178,12 +196,18 @@ fn add(spec: &Spec, known: &Known, parts: &[Part], most: usize, messages: &mut V
     messages.extend(user.map(|text| Message::plain(Role::User, text)));
 }
 
+fn flush(user: &mut Option<String>, messages: &mut Vec<Message>) {
+    messages.extend(user.take().map(|text| Message::plain(Role::User, text)));
+}
+
 /// A reply, delimited and attributed, in a frame that its text can neither close nor imitate.
-fn quote(spec: &Spec, known: &Known, key: &Key, most: usize) -> String {
+fn quote(spec: &Spec, known: &Known, key: &Key, label: Option<&str>, most: usize) -> String {
     let agent = known.get(key.as_str()).map(|entry| entry.call.agent());
     let name = agent.map_or("", |agent| &*spec.team.agent(agent).name);
     let text = cut(spec, known.text(key).map_or("", |text| text), most);
-    format!("<reply from=\"{}\" key=\"{key}\">\n{}\n</reply>", attribute(name), framed(&text))
+    let label = label.map(|label| format!(" as=\"{}\"", attribute(label))).unwrap_or_default();
+    let name = attribute(name);
+    format!("<reply from=\"{name}\"{label} key=\"{key}\">\n{}\n</reply>", framed(&text))
 }
 
 fn attribute(name: &str) -> String {
@@ -222,6 +246,11 @@ fn names_a_frame(text: &str) -> bool {
 
 /// What the tags are called that quotes stand between.
 const FRAME_NAME: &str = "reply";
+
+/// What answers a tool call of a lead.
+fn told(to: &Arc<str>, text: &str) -> Message {
+    Message { tool_call_id: Some(to.clone()), ..Message::plain(Role::Tool, text) }
+}
 
 fn tool_result(spec: &Spec, known: &Known, key: &Key, most: usize) -> Message {
     let entry = known.get(key.as_str());

@@ -19,7 +19,7 @@ use crate::{
     known::Known,
     limits::Limits,
     programs::turn,
-    spec::{Choice, Spec},
+    spec::{Choice, Spec, Warning},
     team::{Agent, AgentId},
     time::{Duration, Time},
     words::Language,
@@ -64,6 +64,12 @@ pub struct Account {
     pub rounds: Vec<Value>,
     /// What `auto` chose.
     pub auto: Option<Choice>,
+    /// How a graph went.
+    pub graph: Option<Value>,
+    /// What the run itself warns of.
+    pub warnings: Vec<Warning>,
+    /// Replies that came and yet count as failed, and why.
+    pub faults: Vec<(Key, AgentId, Fault)>,
 }
 
 /// What one pass of a program brought up, and what it looks up time and again.
@@ -78,11 +84,12 @@ struct Notes {
     reached: Cell<Moment>,
 }
 
-/// A place in the log, and its time.
+/// A place in the log, and its time. What comes later in the log is greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Moment {
+pub(crate) struct Moment {
     seq: u64,
-    at: Time,
+    /// The time of it.
+    pub(crate) at: Time,
 }
 
 /// A place in a run: what is known there, and where asks from there are put.
@@ -153,6 +160,16 @@ impl<'a> Scope<'a> {
     #[must_use]
     pub fn optional(&self) -> Scope<'a> {
         Scope { optional: true, ..self.clone() }
+    }
+
+    /// What became of a call, if it is settled.
+    pub(crate) fn reply(&self, key: &Key) -> Option<Reply> {
+        self.known.reply(key)
+    }
+
+    /// The name of a call `name` from here.
+    pub(crate) fn key(&self, name: impl fmt::Display) -> Key {
+        Key::under(&self.path, &name.to_string())
     }
 
     /// What the run depends on.
@@ -232,6 +249,14 @@ impl<'a> Scope<'a> {
         Err(Halt(()))
     }
 
+    /// Wants the turn `name` no longer; if it is under way it will be withdrawn.
+    pub(crate) fn give_up(&self, name: impl fmt::Display) {
+        let key = self.key(name);
+        let below = format!("{key}/");
+        let is_of_turn = |want: &Want| want.key == key || want.key.is_under(&below);
+        self.notes.wants.borrow_mut().retain(|want| !is_of_turn(want));
+    }
+
     /// Adds to the run's account; `tell` is called only when somebody wants to see it.
     pub fn tell(&self, tell: impl FnOnce(&mut Account)) {
         if self.tells {
@@ -277,8 +302,22 @@ impl<'a> Scope<'a> {
         turns.into_iter().collect()
     }
 
+    /// Where the latest answer came in that led to here.
+    pub(crate) fn moment(&self) -> Moment {
+        self.notes.reached.get()
+    }
+
+    /// Goes on from a place in the log at which several branches have met.
+    pub(crate) fn go_to(&self, moment: Moment) {
+        self.notes.reached.set(moment);
+    }
+
     /// Follows a branch that begins at `since`, and tells how far it has come.
-    fn branch<T>(&self, since: Moment, turn: impl FnOnce() -> Step<T>) -> (Step<T>, Moment) {
+    pub(crate) fn branch<T>(
+        &self,
+        since: Moment,
+        turn: impl FnOnce() -> Step<T>,
+    ) -> (Step<T>, Moment) {
         self.notes.reached.set(since);
         let step = turn();
         (step, self.notes.reached.get())

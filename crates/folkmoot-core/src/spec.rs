@@ -7,9 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::{
     file::overrides::Override,
     limits::Limits,
-    programs::{Adaptive, Broadcast, Consensus, Debate, Relay, Sequential, Supervise},
+    programs::{
+        Adaptive, Broadcast, Consensus, Debate, Dispatch, Graph, Relay, Sequential, Stages,
+        Supervise,
+    },
     scope::Program,
     team::{AgentId, Team},
+    words::Language,
 };
 
 /// Everything a run depends on besides its log: checked, complete, unchangeable.
@@ -78,6 +82,9 @@ impl Spec {
             Collaboration::Consensus(it) => it,
             Collaboration::Relay(it) => it,
             Collaboration::Adaptive(it) => it,
+            Collaboration::Graph(it) => it,
+            Collaboration::Stages(it) => it,
+            Collaboration::Dispatch(it) => it,
         }
     }
 
@@ -103,7 +110,7 @@ pub struct Warning {
 }
 
 /// How a team works on a task: the closed set of programs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Collaboration {
     /// Independent views.
@@ -120,6 +127,12 @@ pub enum Collaboration {
     Relay(Relay),
     /// Chosen by the first answers.
     Adaptive(Adaptive),
+    /// Handed along a graph.
+    Graph(Graph),
+    /// Along several, one after another.
+    Stages(Stages),
+    /// By a lead, as it sees fit.
+    Dispatch(Dispatch),
 }
 
 impl Collaboration {
@@ -134,23 +147,46 @@ impl Collaboration {
             }
             Collaboration::Consensus(_) => "consensus",
             Collaboration::Relay(_) => "relay",
+            Collaboration::Graph(_) | Collaboration::Stages(_) => "graph",
+            Collaboration::Dispatch(_) => "dispatch",
+        }
+    }
+}
+
+impl Collaboration {
+    /// What the system prompt of an agent tells of its place in the team's work.
+    pub(crate) fn role(&self, team: &Team, agent: &AgentId, language: Language) -> Option<String> {
+        match self {
+            Collaboration::Graph(graph) => graph.role(team, agent, language),
+            Collaboration::Stages(stages) => stages.role(team, agent, language),
+            Collaboration::Broadcast(_)
+            | Collaboration::Sequential(_)
+            | Collaboration::Debate(_)
+            | Collaboration::Supervisor(_)
+            | Collaboration::Consensus(_)
+            | Collaboration::Relay(_)
+            | Collaboration::Adaptive(_)
+            | Collaboration::Dispatch(_) => None,
         }
     }
 
     /// The agents that it names, by the parts that they play; each part is somebody's.
-    fn agents(&self) -> Vec<&[AgentId]> {
-        let one = std::slice::from_ref;
+    fn agents(&self) -> Vec<Vec<&AgentId>> {
+        let all = |agents| Vec::from_iter(agents as &Vec<AgentId>);
         match self {
-            Collaboration::Broadcast(it) => vec![&it.agents],
-            Collaboration::Sequential(it) => vec![&it.order],
-            Collaboration::Relay(it) => vec![&it.order],
-            Collaboration::Consensus(it) => vec![&it.agents, one(&it.judge)],
+            Collaboration::Broadcast(it) => vec![all(&it.agents)],
+            Collaboration::Sequential(it) => vec![all(&it.order)],
+            Collaboration::Relay(it) => vec![all(&it.order)],
+            Collaboration::Consensus(it) => vec![all(&it.agents), vec![&it.judge]],
             Collaboration::Debate(it) | Collaboration::Adaptive(Adaptive::Debate(it)) => {
-                vec![&it.agents, one(&it.judge)]
+                vec![all(&it.agents), vec![&it.judge]]
             }
             Collaboration::Supervisor(it) | Collaboration::Adaptive(Adaptive::Supervise(it)) => {
-                vec![&it.workers, one(&it.supervisor)]
+                vec![all(&it.workers), vec![&it.supervisor]]
             }
+            Collaboration::Graph(graph) => vec![graph.agents()],
+            Collaboration::Stages(it) => it.stages.iter().map(|it| it.graph.agents()).collect(),
+            Collaboration::Dispatch(it) => vec![all(&it.agents)],
         }
     }
 }

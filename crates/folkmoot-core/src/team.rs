@@ -43,16 +43,21 @@ pub struct Team {
     pub name: Arc<str>,
     /// Its agents in registration order.
     pub agents: Vec<Agent>,
+    /// Who serves it without being a member: its lead, and a judge of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub staff: Vec<Agent>,
 }
 
 impl Team {
+    /// A team without staff.
+    pub fn new(name: impl Into<Arc<str>>, agents: Vec<Agent>) -> Team {
+        Team { name: name.into(), agents, staff: Vec::new() }
+    }
+
     /// The agent with this id. Panics on a foreign id: specs are checked when they are made, and logs
     /// when they are loaded.
     pub fn agent(&self, id: &AgentId) -> &Agent {
-        self.agents
-            .iter()
-            .find(|agent| agent.id == *id)
-            .expect("a checked spec names its own agents")
+        self.everyone().find(|agent| agent.id == *id).expect("a checked spec names its own agents")
     }
 
     /// The agent that a call asks, with the target that it asks; a foreign agent panics.
@@ -68,7 +73,17 @@ impl Team {
 
     /// Whether there is an agent with this id.
     pub fn has(&self, id: &AgentId) -> bool {
-        self.agents.iter().any(|agent| agent.id == *id)
+        self.everyone().any(|agent| agent.id == *id)
+    }
+
+    /// Its agents, then its staff.
+    pub fn everyone(&self) -> impl Iterator<Item = &Agent> {
+        self.agents.iter().chain(&self.staff)
+    }
+
+    /// Its lead, if it has a prompt of its own.
+    pub fn lead(&self) -> Option<&Agent> {
+        self.staff.iter().find(|agent| agent.id.as_str() == PARENT)
     }
 
     /// The agent meant by `name`: the exact display name, else the id.
@@ -77,6 +92,9 @@ impl Team {
         by_name.or_else(|| self.agents.iter().find(|agent| agent.id.as_str() == name))
     }
 }
+
+/// The id of a team's lead, and what stands for it in the edges of a graph.
+pub const PARENT: &str = "parent";
 
 /// One member of a team.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -47,7 +47,7 @@ fn scripted(text: &str) -> ScriptedReply {
 
 pub(crate) fn spec(agents: Vec<Agent>, collaboration: Collaboration) -> Spec {
     Spec {
-        team: Team { name: "test".into(), agents },
+        team: Team::new("test", agents),
         task: "TASK".into(),
         collaboration,
         auto: None,

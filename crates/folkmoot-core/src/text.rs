@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use unicode_normalization::char::is_combining_mark;
+use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::words::Language;
@@ -22,6 +22,12 @@ pub fn normalized(text: &str) -> String {
         lines.pop();
     }
     lines.join("\n")
+}
+
+/// `text` in NFC, trimmed, with each run of white space as one blank.
+pub fn spaced(text: &str) -> String {
+    let text: String = text.nfc().collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// At most `most` characters of `text`: its head and tail, cut between graphemes, with a mark in

@@ -137,7 +137,7 @@ impl Driver {
         first: Vec<Event>,
     ) -> Result<Driver, EngineError> {
         let watch = world.store.watch(&id.stream()).await?;
-        let agents = spec.team.agents.iter().map(|it| (it.id.clone(), Arc::new(it.clone())));
+        let agents = spec.team.everyone().map(|it| (it.id.clone(), Arc::new(it.clone())));
         Ok(Driver {
             agents: agents.collect(),
             clock: Clock { base: run.at(), since: Instant::now() },

@@ -48,7 +48,7 @@ fn spec(
 ) -> Arc<Spec> {
     let ids = agents.iter().map(|agent| agent.id.clone()).collect();
     Arc::new(Spec {
-        team: Team { name: "team".into(), agents },
+        team: Team::new("team", agents),
         task: "TASK".into(),
         collaboration: collaboration(ids),
         auto: None,

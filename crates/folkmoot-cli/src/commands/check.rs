@@ -40,14 +40,31 @@ impl Check {
 
 fn findings(team: &Team) -> Value {
     let agents: Vec<Value> = team.checked.team.agents.iter().map(agent).collect();
-    json!({
+    let mut found = json!({
         "valid": team.checked.is_valid(),
         "errors": team.findings(Severity::Error),
         "warnings": team.findings(Severity::Warning),
         "hints": team.findings(Severity::Hint),
         "bounds": team.checked.bounds,
         "agents": agents,
-    })
+    });
+    let mut stages = Vec::new();
+    for (name, graph) in team.checked.graphs() {
+        let termination = graph.termination.clone();
+        match name {
+            None => {
+                found["graph"] = json!(graph);
+                found["termination"] = json!(termination);
+            }
+            Some(name) => {
+                stages.push(json!({ "name": name, "graph": graph, "termination": termination }));
+            }
+        }
+    }
+    if !stages.is_empty() {
+        found["stages"] = json!(stages);
+    }
+    found
 }
 
 /// An agent as programs read it.

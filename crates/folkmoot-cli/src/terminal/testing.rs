@@ -40,7 +40,7 @@ pub(super) fn broadcast(rounds: u32, agents: Vec<Agent>) -> Spec {
     let ids: Vec<AgentId> = agents.iter().map(|agent| agent.id.clone()).collect();
     let broadcast = Broadcast { agents: ids, rounds, clocks: Clocks::default() };
     Spec {
-        team: Team { name: "test".into(), agents },
+        team: Team::new("test", agents),
         task: "TASK".into(),
         collaboration: Collaboration::Broadcast(broadcast),
         auto: None,

@@ -41,7 +41,11 @@ impl Lints<'_> {
             Collaboration::Consensus(Consensus { agents, judge, .. }) => self.judged(agents, judge),
             Collaboration::Supervisor(supervise)
             | Collaboration::Adaptive(Adaptive::Supervise(supervise)) => self.supervised(supervise),
-            Collaboration::Sequential(_) | Collaboration::Relay(_) => Vec::new(),
+            Collaboration::Sequential(_)
+            | Collaboration::Relay(_)
+            | Collaboration::Graph(_)
+            | Collaboration::Stages(_)
+            | Collaboration::Dispatch(_) => Vec::new(),
         };
         let by_name = self.given.text("strategy").is_none_or(|it| it.eq_ignore_ascii_case("auto"));
         if by_name && !matches!(work, Collaboration::Supervisor(_)) {

@@ -2,6 +2,7 @@
 
 mod filling;
 mod grants;
+pub mod graph;
 mod lints;
 mod listing;
 mod names;
@@ -11,6 +12,7 @@ mod team;
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
 };
 
 pub use strategies::parameters;
@@ -30,7 +32,8 @@ use crate::{
         source,
         team::TEAM,
     },
-    spec::{Recipe, Spec, TeamSource, Warning},
+    programs::{Clocks, Dispatch},
+    spec::{Choice, Collaboration, Recipe, Spec, TeamSource, Warning},
     team::Team,
 };
 
@@ -113,6 +116,18 @@ impl Checked {
     /// Whether a run may start.
     pub fn is_valid(&self) -> bool {
         self.of(Severity::Error).next().is_none()
+    }
+
+    /// What its graph looks like, or by stage those it has, if they are sound.
+    pub fn graphs(&self) -> Vec<(Option<Arc<str>>, graph::GraphView)> {
+        match self.spec.as_ref().map(|spec| &spec.collaboration) {
+            Some(Collaboration::Graph(graph)) => vec![(None, graph::view(graph))],
+            Some(Collaboration::Stages(it)) => {
+                let stages = it.stages.iter();
+                stages.map(|it| (Some(it.name.clone()), graph::view(&it.graph))).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// The findings of one severity.
@@ -198,11 +213,18 @@ impl Checked {
         let given = match file.fields("collaboration") {
             Some(given) => given,
             None if file.is_broken("collaboration") => return,
-            None if prompt.is_some() => return told.push(free_dispatch(file)),
             None => &absent,
         };
         if SHAPES.into_iter().any(|key| given.is_broken(key)) || file.is_broken("agents_from") {
             return;
+        }
+        let by_strategy = file.get("collaboration").is_some() || given.get("strategy").is_some();
+        if let Some(prompt) = prompt.clone().filter(|_| !by_strategy) {
+            return self.by_a_lead(file, input, prompt, told);
+        }
+        let is_flag = given.get("strategy").is_some_and(|item| item.place.span.is_none());
+        if graph::is_asked_for(given) && !is_flag {
+            return self.along_a_graph(file, given, input, prompt, told);
         }
         told.extend(unused_by_strategies(file));
         let resolved = strategies::resolve(given, &self.team, told);
@@ -211,6 +233,60 @@ impl Checked {
         let bounds = Bounds::of(&collaboration, &self.team, &limits, input.task);
         let lints = Lints { file, given, team: &self.team };
         told.extend(lints.warnings(&collaboration, &bounds));
+        self.settle(file, input, collaboration, auto, bounds);
+    }
+
+    /// Checks a team that works along a graph.
+    fn along_a_graph(
+        &mut self,
+        file: &Fields,
+        given: &Fields,
+        input: &Input<'_>,
+        prompt: Option<Arc<str>>,
+        told: &mut Vec<Diagnostic>,
+    ) {
+        let lead = prompt.map(|prompt| team::lead(file, input, prompt, told));
+        let judge = team::default_judge(file, input, graph::DEFAULT_JUDGE, told);
+        self.team.staff = lead.into_iter().chain(judge).collect();
+        let Some(found) = graph::resolve(given, &self.team, told) else { return };
+        self.team.staff.retain(|agent| found.needs(given, &agent.id));
+        if told.iter().any(Diagnostic::is_error) {
+            return;
+        }
+        told.extend(found.warnings(file, given, &self.team));
+        let bounds = Bounds::of(&found.collaboration, &self.team);
+        self.settle(file, input, found.collaboration, None, bounds);
+    }
+
+    /// Checks a team whose lead dispatches freely.
+    fn by_a_lead(
+        &mut self,
+        file: &Fields,
+        input: &Input<'_>,
+        prompt: Arc<str>,
+        told: &mut Vec<Diagnostic>,
+    ) {
+        if self.team.agents.is_empty() {
+            return told
+                .push(Diagnostic::error("no_agents", "the team has no agents").at(&file.place));
+        }
+        self.team.staff = vec![team::lead(file, input, prompt, told)];
+        let agents = self.team.agents.iter().map(|agent| agent.id.clone()).collect();
+        let dispatch = Dispatch { agents, clocks: Clocks::default() };
+        let collaboration = Collaboration::Dispatch(dispatch);
+        let bounds = Bounds::of(&collaboration, &self.team);
+        self.settle(file, input, collaboration, None, bounds);
+    }
+
+    /// Keeps what can be run.
+    fn settle(
+        &mut self,
+        file: &Fields,
+        input: &Input<'_>,
+        collaboration: Collaboration,
+        auto: Option<Choice>,
+        bounds: Bounds,
+    ) {
         self.bounds = Some(bounds);
         self.spec = Some(Spec {
             team: self.team.clone(),
@@ -225,7 +301,7 @@ impl Checked {
 }
 
 /// The keys that make a collaboration something else than a strategy.
-const SHAPES: [&str; 5] = ["topology", "flow", "stages", "pattern", "program"];
+const SHAPES: [&str; 2] = ["pattern", "program"];
 
 fn document(source: Source<'_>) -> (String, Document) {
     match source {
@@ -259,16 +335,6 @@ fn check_task(task: Option<&str>, told: &mut Vec<Diagnostic>) {
     if task.is_some_and(|task| task.trim().is_empty()) {
         told.push(Diagnostic::error("empty_prompt", "the task is empty"));
     }
-}
-
-fn free_dispatch(file: &Fields) -> Diagnostic {
-    let key = if file.get("prompt").is_some() { "prompt" } else { "prompt_file" };
-    Diagnostic::error(
-        "not_supported_yet",
-        "a lead without collaboration is not supported by this version",
-    )
-    .at(file.key(key))
-    .help("give the team a collaboration, for example { strategy: auto }".to_owned())
 }
 
 /// What stands at the top level for the lead means nothing where there is none.

@@ -13,8 +13,11 @@ use crate::{
     limits::Limits,
     money::Money,
     names::slug,
-    team::{Agent, AgentId, Fallback, MAX_STEPS, Model, Target, Team},
+    team::{Agent, AgentId, Fallback, MAX_STEPS, Model, PARENT, Target, Team},
 };
+
+/// How many model calls a turn of the lead may take, unless given.
+const LEAD_STEPS: u32 = 50;
 
 /// Attempts of a model beside the first, unless given.
 const MODEL_RETRIES: u64 = 2;
@@ -85,9 +88,42 @@ pub(super) fn members(file: &Fields, input: &Input<'_>, told: &mut Vec<Diagnosti
             workdir: file.text("workdir").cloned(),
             environments: named.iter().map(|agent| (agent.id(), environment(agent))).collect(),
         },
-        team: Team { name: file.text("name").cloned().unwrap_or(input.name.into()), agents },
+        team: Team::new(file.text("name").cloned().unwrap_or(input.name.into()), agents),
         incomplete: named.len() < items.len() || items.is_empty() && file.is_broken("agents"),
     }
+}
+
+/// The lead of a team whose prompt is given: it takes the keys of an agent at the level of the team.
+pub(super) fn lead(
+    file: &Fields,
+    input: &Input<'_>,
+    prompt: Arc<str>,
+    told: &mut Vec<Diagnostic>,
+) -> Agent {
+    let name: Arc<str> = PARENT.into();
+    let named = Named { name: &name, fields: file };
+    let agent = Builder { file, input, told }.agent(&named);
+    let max_steps = file.whole("max_steps").map_or(LEAD_STEPS, |it| it as u32);
+    // What is said of the team and of its run is not said of the lead.
+    Agent { prompt: Some(prompt), description: None, limits: Limits::default(), max_steps, ..agent }
+}
+
+/// The team's own model as a judge, if it has one.
+pub(super) fn default_judge(
+    file: &Fields,
+    input: &Input<'_>,
+    id: &str,
+    told: &mut Vec<Diagnostic>,
+) -> Option<Agent> {
+    let item = file.get("model");
+    let (name, place) = match (item, &input.catalog.default_model) {
+        (Some(item), _) => (item.text()?.to_string(), item.place.clone()),
+        (None, Some(name)) => (name.clone(), Place { span: None, path: "default_model".into() }),
+        (None, None) => return None,
+    };
+    let target = Builder { file, input, told }.resolve(&name, &place);
+    let retries = if matches!(target, Target::Model(_)) { MODEL_RETRIES as u32 } else { 0 };
+    Some(Agent { name: "judge".into(), retries, ..Agent::new(id, target) })
 }
 
 /// An agent of a file that has a name.

@@ -1,14 +1,17 @@
 //! What `collaboration` may hold: the parameters of the strategies (strategies.md §1.2), and the
 //! keys of shapes that are yet to come.
 
-use crate::file::shape::{Field, List, NAMES, Record, SOME, Shape, Zero};
+use crate::file::{
+    graph::{GRAPH, STAGES},
+    shape::{Field, List, NAMES, Record, SOME, Shape, Zero},
+};
 
 /// `collaboration`.
 pub static COLLABORATION: Record = Record {
     name: "collaboration",
     noun: "parameter",
     doc: "How the team works together.",
-    groups: &[PARAMETERS, LATER],
+    groups: &[PARAMETERS, GRAPH, STAGES, LATER],
 };
 
 /// The names of the strategies.
@@ -58,20 +61,11 @@ pub const PARAMETERS: &[Field] = &[
         .default("seed"),
 ];
 
-const PARTICIPANTS: Shape = Shape::List(List { of: &Shape::Text, what: "names", ..SOME });
+/// A list of agents that is not empty.
+pub const PARTICIPANTS: Shape = Shape::List(List { of: &Shape::Text, what: "names", ..SOME });
 
-/// The keys of graphs, patterns and programs.
+/// The keys of patterns and programs, and of graphs those that are yet to come.
 const LATER: &[Field] = &[
-    Field::new("topology", Shape::Later, "The shape of a graph."),
-    Field::new("flow", Shape::Later, "The edges of a graph."),
-    Field::new("stages", Shape::Later, "Graphs one after another."),
-    Field::new("max_iterations", Shape::Later, "The cap of a graph's loops."),
-    Field::new("termination", Shape::Later, "When a graph ends."),
-    Field::new("routing", Shape::Later, "Who routes along a graph."),
-    Field::new("judge_error", Shape::Later, "What a failing judge of a graph means."),
-    Field::new("on_failure", Shape::Later, "What a failing step of a graph means."),
-    Field::new("nodes", Shape::Later, "How the agents of a graph join."),
-    Field::new("result", Shape::Later, "Whose reply a graph delivers."),
     Field::new("findings", Shape::Later, "How findings of a graph converge."),
     Field::new("pattern", Shape::Later, "A ready-made pattern of roles."),
     Field::new("providers", Shape::Later, "The targets of a pattern's roles."),

@@ -16,6 +16,8 @@ pub struct Item {
     pub place: Place,
     /// What it is.
     pub content: Content,
+    /// Whether it stands there as a number or truth value, whatever is made of it.
+    pub is_bare: bool,
 }
 
 /// What a value is.
@@ -37,6 +39,8 @@ pub enum Content {
     Variables(BTreeMap<Arc<str>, Arc<str>>),
     /// A map with known keys.
     Fields(Fields),
+    /// Maps with known keys by name, and where each name stands.
+    Named(Vec<(Arc<str>, Place, Fields)>),
     /// Anything that JSON can say.
     Json(Value),
 }
@@ -105,10 +109,7 @@ impl Fields {
 
     /// The whole number of a key.
     pub fn whole(&self, name: &str) -> Option<u64> {
-        match self.get(name)?.content {
-            Content::Whole(number) => Some(number),
-            _ => None,
-        }
+        self.get(name)?.whole()
     }
 
     /// The number of a key.
@@ -140,6 +141,14 @@ impl Fields {
         self.list(name).iter().filter_map(Item::text).cloned().collect()
     }
 
+    /// The maps by name of a key, and where each name stands.
+    pub fn named(&self, name: &str) -> &[(Arc<str>, Place, Fields)] {
+        match self.get(name).map(|item| &item.content) {
+            Some(Content::Named(named)) => named,
+            _ => &[],
+        }
+    }
+
     /// The map of a key.
     pub fn fields(&self, name: &str) -> Option<&Fields> {
         self.get(name)?.fields()
@@ -151,6 +160,14 @@ impl Item {
     pub fn text(&self) -> Option<&Arc<str>> {
         match &self.content {
             Content::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The whole number it is.
+    pub fn whole(&self) -> Option<u64> {
+        match self.content {
+            Content::Whole(number) => Some(number),
             _ => None,
         }
     }

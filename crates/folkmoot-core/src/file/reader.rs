@@ -51,8 +51,16 @@ impl<'a> Reader<'a> {
         let content = match (shape, &node.value) {
             (Shape::Later, _) => return self.refuse_later(node),
             (Shape::Json, _) => self.json(node).map(Content::Json),
-            (Shape::Record(record), _) | (Shape::TextOr(record), Tree::Map(_)) => {
-                self.record(record, node).map(Content::Fields)
+            (Shape::Record(record), _)
+            | (
+                Shape::TextOr(record) | Shape::WordOr(_, record) | Shape::LineOr { record, .. },
+                Tree::Map(_),
+            ) => self.record(record, node).map(Content::Fields),
+            (Shape::Named(record), Tree::Map(entries)) => Some(self.named(record, entries)),
+            (Shape::String { misfit, .. } | Shape::LineOr { misfit, .. }, _)
+                if kind(node) != "string" =>
+            {
+                self.unfit(misfit, node)
             }
             (Shape::Variables, Tree::Map(entries)) => Some(self.variables(entries)),
             (Shape::List(list), Tree::List(items)) => self.list(list, items, node),
@@ -64,7 +72,8 @@ impl<'a> Reader<'a> {
             }
             _ => self.misfit(shape, node),
         };
-        content.map(|content| Item { place: self.place(&node.origin), content })
+        let is_bare = matches!(kind(node), "number" | "boolean");
+        content.map(|content| Item { place: self.place(&node.origin), content, is_bare })
     }
 
     fn record(&mut self, record: &'static Record, node: &Node) -> Option<Fields> {
@@ -130,7 +139,7 @@ impl<'a> Reader<'a> {
         let item = self.value(shape, node).or_else(|| match shape {
             Shape::Record(record) => {
                 let content = Content::Fields(self.wreck(record, node));
-                Some(Item { place: self.place(&node.origin), content })
+                Some(Item { place: self.place(&node.origin), content, is_bare: false })
             }
             _ => None,
         });
@@ -140,13 +149,17 @@ impl<'a> Reader<'a> {
 
     fn scalar(&mut self, shape: &Shape, scalar: &Scalar, node: &Node) -> Option<Content> {
         match shape {
-            Shape::Text | Shape::Suggested(_) | Shape::TextOr(_) => {
-                Some(Content::Text(scalar.text.clone()))
+            Shape::Text
+            | Shape::Suggested(_)
+            | Shape::TextOr(_)
+            | Shape::String { .. }
+            | Shape::LineOr { .. } => Some(Content::Text(scalar.text.clone())),
+            Shape::Word(words) | Shape::WordOr(words, _) => {
+                match words.iter().find(|word| **word == &*scalar.text) {
+                    Some(_) => Some(Content::Text(scalar.text.clone())),
+                    None => self.misfit(shape, node),
+                }
             }
-            Shape::Word(words) => match words.iter().find(|word| **word == &*scalar.text) {
-                Some(_) => Some(Content::Text(scalar.text.clone())),
-                None => self.misfit(shape, node),
-            },
             Shape::Flag => scalar.flag().map(Content::Flag).or_else(|| self.misfit(shape, node)),
             Shape::Whole { min, max } => scalar
                 .number()
@@ -160,9 +173,12 @@ impl<'a> Reader<'a> {
                 .map(Content::Number)
                 .or_else(|| self.misfit(shape, node)),
             Shape::Time(zero) => self.time(*zero, scalar, node),
-            Shape::List(_) | Shape::Variables | Shape::Record(_) | Shape::Json | Shape::Later => {
-                self.misfit(shape, node)
-            }
+            Shape::List(_)
+            | Shape::Variables
+            | Shape::Record(_)
+            | Shape::Named(_)
+            | Shape::Json
+            | Shape::Later => self.misfit(shape, node),
         }
     }
 
@@ -201,6 +217,23 @@ impl<'a> Reader<'a> {
             variables.extend(text.map(|text| (key.clone(), text)));
         }
         Content::Variables(variables)
+    }
+
+    fn named(&mut self, record: &'static Record, entries: &[Entry]) -> Content {
+        let named = entries.iter().filter_map(|entry| {
+            self.inside(&entry.key, |reader| {
+                let fields = reader.record(record, &entry.value)?;
+                Some((entry.key.clone(), reader.place(&entry.origin), fields))
+            })
+        });
+        Content::Named(named.collect())
+    }
+
+    /// Says of a value in the words of its shape that it has the wrong kind.
+    fn unfit<T>(&mut self, misfit: &str, node: &Node) -> Option<T> {
+        let message = misfit.replace("{}", kind(node));
+        self.tell(&node.origin, Diagnostic::error(BAD_CONFIG, message));
+        None
     }
 
     /// A text in which the environment's variables are filled in.
@@ -244,7 +277,7 @@ impl<'a> Reader<'a> {
 
     fn misfit<T>(&mut self, shape: &Shape, node: &Node) -> Option<T> {
         let help = match (shape, &node.value) {
-            (Shape::Word(words), Tree::Scalar(scalar)) => {
+            (Shape::Word(words) | Shape::WordOr(words, _), Tree::Scalar(scalar)) => {
                 names::suggestion(&scalar.text, words.iter().copied())
             }
             (Shape::Flag | Shape::Whole { .. } | Shape::Number { .. } | Shape::Time(_), _)
@@ -357,6 +390,22 @@ fn unfilled(failure: &Unfilled) -> Diagnostic {
             Diagnostic::error("bad_placeholder", message)
                 .help("write ${NAME}, or $$ for a dollar sign".to_owned())
         }
+    }
+}
+
+/// The code of what makes no shape of a collaboration.
+const BAD_CONFIG: &str = "bad_config";
+
+/// What kind of value it is, in the words of JSON.
+fn kind(node: &Node) -> &'static str {
+    match &node.value {
+        Tree::List(_) => "array",
+        Tree::Map(_) => "object",
+        Tree::Scalar(_) if is_flag(node) => "string",
+        Tree::Scalar(scalar) if scalar.is_null() => "null",
+        Tree::Scalar(scalar) if scalar.flag().is_some() => "boolean",
+        Tree::Scalar(scalar) if scalar.number().is_some() => "number",
+        Tree::Scalar(_) => "string",
     }
 }
 

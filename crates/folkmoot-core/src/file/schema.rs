@@ -78,9 +78,24 @@ fn of(shape: &Shape, definitions: &mut Map<String, Value>) -> Value {
             define(record, definitions);
             json!({ "$ref": reference(record) })
         }
+        Shape::String { known, .. } => {
+            json!({ "anyOf": [{ "enum": known }, { "type": "string" }] })
+        }
         Shape::TextOr(record) => {
             define(record, definitions);
             json!({ "anyOf": [text(), { "$ref": reference(record) }] })
+        }
+        Shape::LineOr { record, .. } => {
+            define(record, definitions);
+            json!({ "anyOf": [{ "type": "string" }, { "$ref": reference(record) }] })
+        }
+        Shape::WordOr(words, record) => {
+            define(record, definitions);
+            json!({ "anyOf": [{ "enum": words }, { "$ref": reference(record) }] })
+        }
+        Shape::Named(record) => {
+            define(record, definitions);
+            json!({ "type": "object", "additionalProperties": { "$ref": reference(record) } })
         }
         Shape::Json => json!({}),
         Shape::Later => json!({ "not": {} }),

@@ -70,6 +70,24 @@ pub enum Shape {
     Record(&'static Record),
     /// A text, or a map with known keys.
     TextOr(&'static Record),
+    /// One of these words, or a map with known keys.
+    WordOr(&'static [&'static str], &'static Record),
+    /// A text, usually one of these, and nothing that could be a number or a truth value.
+    String {
+        /// The usual ones.
+        known: &'static [&'static str],
+        /// What is said of anything else; `{}` is its kind.
+        misfit: &'static str,
+    },
+    /// A text, or a map with known keys, and nothing that could be a number or a truth value.
+    LineOr {
+        /// The keys.
+        record: &'static Record,
+        /// What is said of anything else; `{}` is its kind.
+        misfit: &'static str,
+    },
+    /// Maps with known keys, by the names of agents.
+    Named(&'static Record),
     /// Anything that JSON can say.
     Json,
     /// Known, but not supported by this version.
@@ -167,10 +185,15 @@ impl Shape {
     /// The record that stands here, or in the list that stands here.
     pub fn record(&self) -> Option<&'static Record> {
         match self {
-            Shape::Record(record) | Shape::TextOr(record) => Some(record),
+            Shape::Record(record)
+            | Shape::TextOr(record)
+            | Shape::WordOr(_, record)
+            | Shape::LineOr { record, .. }
+            | Shape::Named(record) => Some(record),
             Shape::List(list) => list.of.record(),
             Shape::Text
             | Shape::Suggested(_)
+            | Shape::String { .. }
             | Shape::Word(_)
             | Shape::Flag
             | Shape::Whole { .. }
@@ -195,7 +218,10 @@ impl Shape {
             Shape::List(List { what, .. }) => format!("a list of {what}"),
             Shape::Variables => "a map of variables and texts".into(),
             Shape::Record(_) => "a map".into(),
-            Shape::TextOr(_) => "a text or a map".into(),
+            Shape::TextOr(_) | Shape::LineOr { .. } => "a text or a map".into(),
+            Shape::WordOr(words, _) => format!("{}, or a map", alternatives(words)),
+            Shape::String { .. } => "a text".into(),
+            Shape::Named(_) => "a map of names and maps".into(),
             Shape::Json | Shape::Later => "a value".into(),
         }
     }

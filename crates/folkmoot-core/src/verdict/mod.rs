@@ -30,7 +30,7 @@ pub use json::MAX_BYTES;
 pub use names::Names;
 pub use object::{Finding, Object, Severity};
 pub use scale::Scale;
-pub use words::{VERDICTS, Verdict, Words};
+pub use words::{DECISIONS, Decision, REVIEWS, Review, VERDICTS, Verdict, Words, converged};
 
 use crate::{text::shorten, words::Language};
 

@@ -11,7 +11,7 @@ use super::{
     excerpt,
     forms::{Closed, comparable, is_bare},
     lines::unlisted,
-    object::illegal,
+    object::{illegal, structured},
 };
 use crate::call::Answer;
 
@@ -97,6 +97,29 @@ impl<T: Copy + PartialEq> Names<'_, T> {
             None if alone.is_empty() => near_miss.map_or(Reading::None, refused),
             None => Reading::one_of(alone),
         }
+    }
+
+    /// Reads a choice among edges: the field, or else the last line of its own that is a label and names
+    /// (graph.md §7); and whether there was a field. A name anywhere else is no choice.
+    pub fn choice(&self, answer: &Answer) -> (Reading<Vec<T>>, bool) {
+        match structured(answer) {
+            Ok(Some(object)) if object.get(self.key).is_some_and(|value| !value.is_null()) => {
+                (self.read_field(&object[self.key]), true)
+            }
+            Err(broken) if broken.has_key(self.key) => {
+                (Reading::Unreadable(Unreadable::Malformed), true)
+            }
+            Ok(_) | Err(_) => (self.last_line(&spoken(&answer.text)), false),
+        }
+    }
+
+    fn last_line(&self, spoken: &str) -> Reading<Vec<T>> {
+        let closed = self.closed();
+        let value = |line| {
+            let line = unlisted(line).unwrap_or(line);
+            closed.behind_label(line).filter(|value| !is_bare(value))
+        };
+        spoken.lines().filter_map(value).last().map_or(Reading::None, |value| place(&closed, value))
     }
 
     fn closed(&self) -> Closed<T> {

@@ -3,6 +3,8 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{
     Object, Reading, Unreadable,
@@ -74,6 +76,123 @@ pub const VERDICTS: Words<'static, Verdict> = Words {
     lesser: Some(Verdict::NoBlocking),
 };
 
+/// What a reply says about work that was reviewed along a graph (graph.md §10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Review {
+    /// The work is good.
+    Approve,
+    /// It is not.
+    Reject,
+}
+
+/// The reviews of graphs.
+pub const REVIEWS: Words<'static, Review> = Words {
+    key: "verdict",
+    labels: &["verdict", "decision", "status", "结论", "评审结论"],
+    words: &[
+        ("approve", Review::Approve),
+        ("approved", Review::Approve),
+        ("accept", Review::Approve),
+        ("accepted", Review::Approve),
+        ("lgtm", Review::Approve),
+        ("pass", Review::Approve),
+        ("passed", Review::Approve),
+        ("converged", Review::Approve),
+        ("通过", Review::Approve),
+        ("审查通过", Review::Approve),
+        ("评审通过", Review::Approve),
+        ("审核通过", Review::Approve),
+        ("批准", Review::Approve),
+        ("已批准", Review::Approve),
+        ("同意", Review::Approve),
+        ("reject", Review::Reject),
+        ("rejected", Review::Reject),
+        ("not approved", Review::Reject),
+        ("not accepted", Review::Reject),
+        ("changes requested", Review::Reject),
+        ("request changes", Review::Reject),
+        ("needs changes", Review::Reject),
+        ("needs revision", Review::Reject),
+        ("revise", Review::Reject),
+        ("fail", Review::Reject),
+        ("failed", Review::Reject),
+        ("blocking", Review::Reject),
+        ("不通过", Review::Reject),
+        ("未通过", Review::Reject),
+        ("驳回", Review::Reject),
+        ("拒绝", Review::Reject),
+        ("不同意", Review::Reject),
+        ("不批准", Review::Reject),
+        ("需要修改", Review::Reject),
+        ("需修改", Review::Reject),
+        ("打回", Review::Reject),
+    ],
+    guarded: &[Review::Approve],
+    blocking: Some(Review::Reject),
+    lesser: None,
+};
+
+/// The answers of a judge that is asked whether something has converged (graph.md §11).
+const CONVERGED: Words<'static, bool> = Words {
+    key: "converged",
+    labels: &["converged"],
+    words: &[
+        ("yes", true),
+        ("converged", true),
+        ("是", true),
+        ("已收敛", true),
+        ("no", false),
+        ("not converged", false),
+        ("否", false),
+        ("未收敛", false),
+    ],
+    guarded: &[true],
+    blocking: None,
+    lesser: None,
+};
+
+/// Reads the answer of a judge: a truth value in its object, else a yes or no by itself.
+pub fn converged(answer: &Answer) -> Reading<bool> {
+    match Object::find(answer, CONVERGED.key) {
+        Err(why) => Reading::Unreadable(why),
+        Ok(Some(object)) => match object.get(CONVERGED.key) {
+            None => Reading::None,
+            Some(Value::Bool(converged)) => Reading::Value(*converged),
+            Some(other) => Reading::Unreadable(illegal(CONVERGED.key, other)),
+        },
+        Ok(None) => CONVERGED.read(answer),
+    }
+}
+
+/// What the lead, or a person, says to a step that failed (graph.md §12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The agent is asked again.
+    Retry,
+    /// It goes on without it.
+    Skip,
+    /// Its branch ends.
+    Stop,
+}
+
+/// The decisions about steps that failed.
+pub const DECISIONS: Words<'static, Decision> = Words {
+    key: "decision",
+    labels: &["decision", "决定"],
+    words: &[
+        ("retry", Decision::Retry),
+        ("skip", Decision::Skip),
+        ("stop", Decision::Stop),
+        ("重试", Decision::Retry),
+        ("跳过", Decision::Skip),
+        ("停止", Decision::Stop),
+    ],
+    guarded: &[],
+    blocking: None,
+    lesser: None,
+};
+
 /// What a sentence says where a word is due.
 enum Saying<T> {
     /// The word by itself.
@@ -95,6 +214,12 @@ impl<T: Copy + PartialEq> Words<'_, T> {
             Ok(Some(object)) => self.read_object(&closed, &object),
             Ok(None) => self.read_prose(&closed, &prose(&answer.text)),
         }
+    }
+
+    /// The text that stands in the object of `answer` beside its word, under `key`.
+    pub fn beside(&self, answer: &Answer, key: &str) -> Option<String> {
+        let object = Object::find(answer, self.key).ok().flatten()?;
+        Some(object.get(key)?.as_str()?.to_owned())
     }
 
     fn read_object(&self, closed: &Closed<T>, object: &Object) -> Reading<T> {

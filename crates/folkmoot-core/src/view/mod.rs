@@ -107,6 +107,9 @@ pub struct Outcome {
     pub errors: Vec<Failure>,
     /// What the checks and the run itself warn of.
     pub warnings: Vec<Warning>,
+    /// How a graph went.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub graph: Option<Value>,
     /// Everything else.
     pub meta: Meta,
 }
@@ -231,8 +234,13 @@ pub fn outcome(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> Outcome {
         origin: origin(run),
         answer,
         partial,
-        errors: errors(spec, run.known()),
-        warnings: [spec.warnings.clone(), failovers::warnings(spec, run)].concat(),
+        errors: errors(spec, run.known(), &account),
+        warnings: [&spec.warnings, &failovers::warnings(spec, run), &account.warnings]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect(),
+        graph: account.graph,
         meta: Meta {
             elapsed_seconds: run.at().since(Time::default()).as_secs_f64(),
             agents: spec.team.agents.iter().map(|agent| agent.name.to_string()).collect(),
@@ -266,7 +274,12 @@ pub fn status(run: &Run, alive: bool) -> (Status, Option<String>) {
         Some(Fault::Cancelled) => (Status::Cancelled, "cancelled"),
         Some(Fault::OverBudget { limit, .. }) => (Status::BudgetExhausted, name_of(*limit)),
         Some(Fault::Failed { .. } | Fault::TimedOut | Fault::Lost | Fault::Unwanted) | None => {
-            (if ending.done { Status::Done } else { Status::Failed }, &*ending.reason)
+            let status = match (ending.done, ending.bound) {
+                (true, _) => Status::Done,
+                (false, true) => Status::BoundReached,
+                (false, false) => Status::Failed,
+            };
+            (status, &*ending.reason)
         }
     };
     (status, Some(reason.to_owned()))
@@ -298,13 +311,20 @@ fn partial(known: &Known, ending: &Ending) -> Option<Partial> {
     Some(Partial { text, keys: ending.partial.clone() })
 }
 
-fn errors(spec: &Spec, known: &Known) -> Vec<Failure> {
+/// The calls that failed, then the replies that came and count as failed all the same.
+fn errors(spec: &Spec, known: &Known, account: &Account) -> Vec<Failure> {
+    let name = |agent: &AgentId| spec.team.agent(agent).name.to_string();
     let failed = known.in_order().into_iter().filter_map(|(key, entry)| {
         let fault = entry.fault().filter(|fault| **fault != Fault::Unwanted)?;
-        let agent = spec.team.agent(entry.call.agent()).name.to_string();
-        Some(Failure { key: key.clone(), agent, error: fault.to_string() })
+        let (key, agent) = (key.clone(), name(entry.call.agent()));
+        Some(Failure { key, agent, error: fault.to_string() })
     });
-    failed.collect()
+    let read = account.faults.iter().map(|(key, agent, fault)| Failure {
+        key: key.clone(),
+        agent: name(agent),
+        error: fault.to_string(),
+    });
+    failed.chain(read).collect()
 }
 
 /// What the calls of a run used; a fork is not charged for what it took over.
@@ -313,7 +333,7 @@ pub fn usage(spec: &Spec, known: &Known) -> UsageReport {
     for entry in known.charged() {
         by_agent.entry(entry.call.agent()).or_default().push(entry);
     }
-    let of_agents = spec.team.agents.iter().filter_map(|agent| {
+    let of_agents = spec.team.everyone().filter_map(|agent| {
         let own = by_agent.remove(&agent.id)?;
         Some((agent.name.to_string(), spending(own)))
     });

@@ -1,0 +1,116 @@
+//! Whether a graph ends with the reply that has just come (graph.md §§9, 11).
+
+use super::{
+    Condition, Group, JudgeError, Test, prompt,
+    termination::{Judged, Reason},
+    tokens::Turn,
+    walk::{Stop, Walk},
+};
+use crate::{
+    scope::Step,
+    team::AgentId,
+    verdict::{self, Reading},
+};
+
+impl Walk<'_, '_> {
+    /// Whether the termination holds, as a success, without the judge.
+    pub(super) fn has_succeeded(&self) -> bool {
+        let judged = self.graph.termination.as_ref().map(|it| self.judged(it, &[]));
+        judged.is_some_and(|it| it.reasons().first().is_some_and(|reason| !reason.is_bound()))
+    }
+
+    /// Whether the run ends here. The judge is asked last, and only where its word can change that.
+    pub(super) fn judge(&mut self, turn: &Turn, edges: &[usize]) -> Step<Option<Stop>> {
+        let Some(termination) = &self.graph.termination else { return Ok(None) };
+        let mut said: Vec<&Condition> = Vec::new();
+        if !self.has_succeeded() && !self.is_last(turn, edges) {
+            let mut asked = 0;
+            for condition in termination.conditions() {
+                let Test::Converged { criterion, declared_by } = &condition.test else { continue };
+                let is_due = match declared_by {
+                    Some(agent) => agent == self.id(turn.agent),
+                    None => self.structure.loops.is_empty() || self.structure.closes(turn.agent),
+                };
+                let supposed: Vec<&Condition> = said.iter().copied().chain([condition]).collect();
+                let could = self.judged(termination, &supposed).reasons();
+                if is_due && could.first() == Some(&Reason::Converged) {
+                    if self.converged(asked, turn, criterion, declared_by.as_ref())? {
+                        said.push(condition);
+                    }
+                    asked += 1;
+                }
+                if self.failed || self.halted {
+                    return Ok(None);
+                }
+            }
+        }
+        let completes = self.tokens.would_complete(turn.agent, edges);
+        Ok(stop_for(&self.judged(termination, &said), completes))
+    }
+
+    /// What the termination comes to if the judge says `converged` of these conditions.
+    fn judged<'t>(&self, termination: &'t Group, converged: &[&Condition]) -> Judged<'t> {
+        let says = |it: &Condition| converged.iter().any(|said| std::ptr::eq(*said, it));
+        termination.judge(self.structure, &self.history, &says)
+    }
+
+    /// Whether the run ends with this reply anyway.
+    fn is_last(&self, turn: &Turn, edges: &[usize]) -> bool {
+        let is_end = |edge: &usize| {
+            self.structure.target(*edge).is_none() || self.tokens.is_closed(*edge, turn.round)
+        };
+        self.tokens.is_alone(turn.agent) && edges.iter().all(is_end)
+    }
+
+    /// What the judge says. Asked once more if it cannot be read or fails.
+    fn converged(
+        &mut self,
+        nth: usize,
+        turn: &Turn,
+        criterion: &str,
+        declared_by: Option<&AgentId>,
+    ) -> Step<bool> {
+        let Some(judge) = &self.graph.judge else { return Ok(false) };
+        let step = self.journal.steps() + 1;
+        let name = if nth == 0 { step.to_string() } else { format!("{step}-{}", nth + 1) };
+        let place = self.graph.clocks.phase(&self.cx.at("judge"));
+        let (graph, history) = (self.graph, &self.history);
+        let question =
+            prompt::of_judge(self.cx, graph, history, criterion, declared_by, turn.round);
+        let read = |reply: &crate::call::Reply| {
+            reply.contribution().map_or(Reading::None, verdict::converged)
+        };
+        let mut reply = place.ask(&name, judge, question.clone())?;
+        if !matches!(read(&reply), Reading::Value(_)) && !reply.is_stopped() {
+            reply = place.at(&name).ask("again", judge, question)?;
+        }
+        if reply.is_stopped() {
+            self.halted = true;
+            return Ok(false);
+        }
+        let (code, what) = match (read(&reply), reply.fault(), self.graph.judge_error) {
+            (Reading::Value(converged), ..) => return Ok(converged),
+            (_, Some(_), JudgeError::Stop) => {
+                self.failed = true;
+                return Ok(false);
+            }
+            (_, Some(_), JudgeError::Ignore) => ("judge_failed", "the judge failed"),
+            (_, None, _) => ("judge_unreadable", "the judge could not be read"),
+        };
+        let message = format!("{}: {what}; that counts as not converged", reply.key);
+        self.journal.warn(code, message);
+        Ok(false)
+    }
+}
+
+/// The end that conditions bring about. One by a bound does not spoil work that has just come to its
+/// exit.
+fn stop_for(judged: &Judged, completes: bool) -> Option<Stop> {
+    let reasons = judged.reasons();
+    let (first, also) = reasons.split_first()?;
+    if first.is_bound() && completes {
+        return None;
+    }
+    let by = judged.holding.iter().flatten().next().map(|condition| condition.written.clone());
+    Some(Stop { reason: *first, also: also.to_vec(), by, at_step: 0 })
+}

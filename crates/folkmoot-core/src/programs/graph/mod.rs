@@ -1,0 +1,318 @@
+//! Work that moves along a graph: who hands it to whom, and when that ends (graph.md).
+//!
+//! ```text
+//! edges ──▶ structure ──▶ tokens ──▶ steps ──▶ choice ──▶ termination ──▶ tokens …
+//! ```
+//!
+//! [`Structure`] is what the edges alone tell: loops, decisions, joins. [`Tokens`](tokens::Tokens) is
+//! where the work stands. [`walk`] is the program: it lets whoever may start be asked, and handles
+//! the replies one at a time in the order of the log.
+
+mod blocks;
+mod choice;
+mod ending;
+mod failing;
+mod free;
+mod judging;
+mod lead;
+mod matching;
+mod prompt;
+mod record;
+mod routed;
+mod structure;
+mod termination;
+mod tokens;
+mod walk;
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use ending::{Stage, Stages};
+pub use free::Dispatch;
+pub use matching::{Matchers, Pattern};
+pub use structure::{Loop, Structure};
+
+use super::Clocks;
+pub use crate::team::PARENT;
+use crate::{
+    team::{AgentId, Team},
+    time::Duration,
+    words::Language,
+};
+
+/// The cap of a graph with a loop that does not give one (graph.md §2).
+pub const USUAL_CAP: u32 = 3;
+
+/// Who hands work to whom.
+///
+/// 1. Each edge from the lead starts a token; an agent that holds tokens is asked once for all of them.
+/// 2. Its reply goes on over all its edges, or over the one it chooses where it has a choice.
+/// 3. It ends when no token is left, when its termination holds, or at its cap.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Graph {
+    /// The edges, merged.
+    pub edges: Vec<Edge>,
+    /// How many rounds there are at the most; none in a graph without loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap: Option<u32>,
+    /// When it ends before all work is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub termination: Option<Group>,
+    /// Who judges whether it has converged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<AgentId>,
+    /// What a judge means that fails.
+    #[serde(default)]
+    pub judge_error: JudgeError,
+    /// What a step means that fails.
+    pub on_failure: OnFailure,
+    /// What is special about single agents.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub nodes: BTreeMap<AgentId, Node>,
+    /// Whose last reply is the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<AgentId>,
+    /// Who routes.
+    #[serde(default)]
+    pub routing: Routing,
+    /// Its clocks.
+    pub clocks: Clocks,
+}
+
+/// One agent hands its work to another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Edge {
+    /// Who hands over; [`PARENT`] for the lead.
+    pub from: AgentId,
+    /// To whom; [`PARENT`] for the end.
+    pub to: AgentId,
+    /// What is handed over, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Arc<str>>,
+    /// Whether the work ends here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exit: bool,
+    /// Which replies take it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<Guard>,
+    /// Whether it is taken where no choice can be read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub default: bool,
+}
+
+impl Edge {
+    /// A plain edge; one to the lead is an exit.
+    pub fn new(from: impl Into<AgentId>, to: impl Into<AgentId>) -> Edge {
+        let (from, to) = (from.into(), to.into());
+        let exit = to.as_str() == PARENT;
+        Edge { from, to, label: None, exit, when: None, default: false }
+    }
+
+    /// Whether it is taken by what fails, and is no option otherwise (graph.md §12).
+    pub fn is_for_failures(&self) -> bool {
+        matches!(self.when, Some(Guard::Failed))
+    }
+}
+
+impl fmt::Display for Edge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} -> {}", self.from, self.to)
+    }
+}
+
+/// Which replies take an edge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Guard {
+    /// None: a step that failed does.
+    Failed,
+    /// Those that match.
+    Reply(Matchers),
+}
+
+/// What is special about an agent of a graph.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Node {
+    /// With how many of its inputs it starts.
+    #[serde(default)]
+    pub join: Join,
+    /// What its failing means, unless it is what the graph says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<OnFailure>,
+}
+
+/// With how many of its inputs an agent starts (graph.md §6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Join {
+    /// With all that can still come.
+    #[default]
+    All,
+    /// With the first.
+    Any,
+    /// With so many.
+    Quorum(u32),
+}
+
+/// What a failed step means (graph.md §12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OnFailure {
+    /// How often the agent is asked again.
+    #[serde(default)]
+    pub retry: u32,
+    /// And then.
+    pub then: Remedy,
+}
+
+/// What is done about a step that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Remedy {
+    /// The lead decides.
+    Lead,
+    /// Its branch ends.
+    Stop,
+    /// Its work goes on without it.
+    Skip,
+    /// A person decides.
+    Ask,
+}
+
+/// What a judge means that fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JudgeError {
+    /// The run ends.
+    #[default]
+    Stop,
+    /// It has not converged.
+    Ignore,
+}
+
+/// Who routes along a graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Routing {
+    /// The engine.
+    #[default]
+    Engine,
+    /// The lead, with tools.
+    Lead,
+}
+
+/// Conditions of which any, or all, must hold; both if both are given.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    /// One of these must hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub any_of: Option<Vec<Member>>,
+    /// All of these must hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub all_of: Option<Vec<Member>>,
+}
+
+/// A condition, or conditions again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Member {
+    /// One condition.
+    One(Condition),
+    /// Several.
+    Group(Group),
+}
+
+/// When a run ends (graph.md §9).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Condition {
+    /// What must be so.
+    pub test: Test,
+    /// The condition as its author wrote it, for records and prompts.
+    pub written: Value,
+}
+
+/// What must be so for a condition to hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Test {
+    /// Some loop, or that of an agent, has finished so many rounds.
+    MaxIterations {
+        /// The rounds.
+        rounds: u32,
+        /// The agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<AgentId>,
+    },
+    /// The clock shows so much.
+    Timeout(Duration),
+    /// The judge says so.
+    Converged {
+        /// The criterion in words.
+        criterion: Arc<str>,
+        /// The agent that must declare the work done, where the criterion is no more than its name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        declared_by: Option<AgentId>,
+    },
+    /// The latest reply of an agent matches.
+    Matches {
+        /// The agent.
+        agent: AgentId,
+        /// In all of these ways.
+        matchers: Matchers,
+    },
+    /// The last replies of some agent, or of one, are equal.
+    Stuck {
+        /// How many.
+        repeats: u32,
+        /// The agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentId>,
+    },
+}
+
+impl Group {
+    /// All conditions in it, outer ones first.
+    pub fn conditions(&self) -> Vec<&Condition> {
+        let mut found = Vec::new();
+        let mut groups = vec![self];
+        while let Some(group) = groups.pop() {
+            for member in group.any_of.iter().chain(&group.all_of).flatten() {
+                match member {
+                    Member::One(condition) => found.push(condition),
+                    Member::Group(group) => groups.push(group),
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Graph {
+    /// The agents that it names.
+    pub(crate) fn agents(&self) -> Vec<&AgentId> {
+        let ends = self.edges.iter().flat_map(|edge| [&edge.from, &edge.to]);
+        let named = ends.chain(&self.judge).chain(&self.result).chain(self.nodes.keys());
+        named.filter(|agent| agent.as_str() != PARENT).collect()
+    }
+
+    /// The most rounds; one pass at least.
+    pub(crate) fn rounds(&self) -> u32 {
+        self.cap.map_or(u32::MAX, |cap| cap.max(1))
+    }
+
+    /// With how many of its inputs an agent starts.
+    pub(crate) fn join(&self, agent: &AgentId) -> Join {
+        self.nodes.get(agent).map_or(Join::All, |node| node.join)
+    }
+
+    /// What the system prompt of an agent tells of its place.
+    pub(crate) fn role(&self, team: &Team, agent: &AgentId, language: Language) -> Option<String> {
+        blocks::role(self, team, agent, language)
+    }
+
+    /// What the failing of an agent means.
+    pub(crate) fn policy(&self, agent: &AgentId) -> OnFailure {
+        self.nodes.get(agent).and_then(|node| node.on_failure).unwrap_or(self.on_failure)
+    }
+}

@@ -1,0 +1,216 @@
+//! When a graph ends before its work is done (graph.md §§8, 9).
+
+use std::collections::BTreeMap;
+
+use super::{Condition, Group, Member, Structure, Test, matching::is_equal};
+use crate::{
+    call::{Answer, Reply},
+    team::AgentId,
+    time::Time,
+};
+
+/// Why a graph ended, the strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Reason {
+    /// The judge said so.
+    Converged,
+    /// A reply matched.
+    ResultMatch,
+    /// Replies no longer changed.
+    Stuck,
+    /// A loop had its rounds.
+    MaxIterations,
+    /// The clock ran out.
+    Timeout,
+}
+
+impl Reason {
+    /// Its word in results.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Reason::Converged => "converged",
+            Reason::ResultMatch => "result_match",
+            Reason::Stuck => "stuck",
+            Reason::MaxIterations => "max_iterations",
+            Reason::Timeout => "timeout",
+        }
+    }
+
+    /// Whether it ends a run without success.
+    pub(super) fn is_bound(self) -> bool {
+        match self {
+            Reason::Converged | Reason::ResultMatch => false,
+            Reason::Stuck | Reason::MaxIterations | Reason::Timeout => true,
+        }
+    }
+
+    fn of(test: &Test) -> Reason {
+        match test {
+            Test::MaxIterations { .. } => Reason::MaxIterations,
+            Test::Timeout(_) => Reason::Timeout,
+            Test::Converged { .. } => Reason::Converged,
+            Test::Matches { .. } => Reason::ResultMatch,
+            Test::Stuck { .. } => Reason::Stuck,
+        }
+    }
+}
+
+/// Everything delivered so far: what conditions are judged on. Failed attempts are no part of it.
+#[derive(Clone, Debug)]
+pub(super) struct History {
+    /// By agent, its contributions, the latest last.
+    replies: BTreeMap<AgentId, Vec<Reply>>,
+    /// By loop: the rounds in which its closing agents have replied, and how many of them.
+    rounds: Vec<BTreeMap<u32, u32>>,
+    /// When the clock started.
+    began: Option<Time>,
+    now: Time,
+}
+
+impl History {
+    /// Nothing yet. In a graph without loop the clock starts at once.
+    pub(super) fn new(structure: &Structure, now: Time) -> History {
+        let began = structure.loops.is_empty().then_some(now);
+        let rounds = vec![BTreeMap::new(); structure.loops.len()];
+        History { replies: BTreeMap::new(), rounds, began, now }
+    }
+
+    /// Adds what came in at `now`, in a round.
+    pub(super) fn add(
+        &mut self,
+        structure: &Structure,
+        agent: usize,
+        round: u32,
+        reply: &Reply,
+        now: Time,
+    ) {
+        self.now = now;
+        self.replies.entry(reply.agent.clone()).or_default().push(reply.clone());
+        if let Some(own) = structure.loop_of(agent).filter(|_| structure.closes(agent)) {
+            *self.rounds[own].entry(round).or_default() += 1;
+        }
+    }
+
+    /// Takes the latest reply of an agent back, which counts as failed after all.
+    pub(super) fn drop_last(
+        &mut self,
+        structure: &Structure,
+        agent: usize,
+        round: u32,
+        id: &AgentId,
+    ) {
+        self.replies.get_mut(id).and_then(Vec::pop);
+        if let Some(own) = structure.loop_of(agent).filter(|_| structure.closes(agent)) {
+            let replies = self.rounds[own].entry(round).or_default();
+            *replies = replies.saturating_sub(1);
+            self.rounds[own].retain(|_, replies| *replies > 0);
+        }
+    }
+
+    /// Notes that a back edge is taken.
+    pub(super) fn goes_back(&mut self) {
+        self.began = self.began.or(Some(self.now));
+    }
+
+    /// How many rounds a loop has finished.
+    pub(super) fn rounds(&self, own: usize) -> usize {
+        self.rounds[own].len()
+    }
+
+    /// The latest contribution of an agent.
+    pub(super) fn latest(&self, agent: &AgentId) -> Option<&Reply> {
+        self.replies.get(agent)?.last()
+    }
+
+    /// Who has contributed.
+    pub(super) fn speakers(&self) -> impl Iterator<Item = &AgentId> {
+        self.replies.keys()
+    }
+
+    fn contributions<'a>(&'a self, agent: &AgentId) -> impl DoubleEndedIterator<Item = &'a Answer> {
+        self.replies.get(agent).into_iter().flatten().filter_map(Reply::contribution)
+    }
+
+    fn holds(&self, structure: &Structure, test: &Test) -> bool {
+        match test {
+            Test::MaxIterations { rounds, of } => {
+                let meant = of.as_ref().map(|agent| {
+                    structure.number(agent).and_then(|agent| structure.loop_of(agent))
+                });
+                let is_meant = |own: usize| meant.is_none_or(|meant| meant == Some(own));
+                let finished = |own| self.rounds(own) >= *rounds as usize;
+                (0..self.rounds.len()).any(|own| is_meant(own) && finished(own))
+            }
+            Test::Timeout(most) => self.began.is_some_and(|began| self.now.since(began) >= *most),
+            // The judge is asked, not the history.
+            Test::Converged { .. } => false,
+            Test::Matches { agent, matchers } => {
+                let mut latest = self.contributions(agent).rev();
+                latest.next().is_some_and(|reply| matchers.hold(reply, latest.next()))
+            }
+            Test::Stuck { repeats, agent } => {
+                let mut agents: Box<dyn Iterator<Item = &AgentId>> = match agent {
+                    Some(agent) => Box::new(std::iter::once(agent)),
+                    None => Box::new(self.speakers()),
+                };
+                agents.any(|agent| self.is_stuck(agent, *repeats as usize))
+            }
+        }
+    }
+
+    fn is_stuck(&self, agent: &AgentId, repeats: usize) -> bool {
+        let mut latest = self.contributions(agent).rev();
+        let Some(last) = latest.next() else { return false };
+        let same = latest.take(repeats - 1).take_while(|earlier| is_equal(last, earlier));
+        same.count() == repeats - 1
+    }
+}
+
+/// What a termination comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Judged<'g> {
+    /// The true conditions, the strongest first, if it holds.
+    pub(super) holding: Option<Vec<&'g Condition>>,
+}
+
+impl Judged<'_> {
+    /// Why it holds, the strongest reason first.
+    pub(super) fn reasons(&self) -> Vec<Reason> {
+        let mut reasons: Vec<Reason> =
+            self.holding.iter().flatten().map(|condition| Reason::of(&condition.test)).collect();
+        reasons.dedup();
+        reasons
+    }
+}
+
+impl Group {
+    /// Judges all conditions on one snapshot; `converged` is what is taken for true of those that the
+    /// judge has been asked about.
+    pub(super) fn judge<'g>(
+        &'g self,
+        structure: &Structure,
+        history: &History,
+        converged: &dyn Fn(&Condition) -> bool,
+    ) -> Judged<'g> {
+        let test = |condition: &Condition| match condition.test {
+            Test::Converged { .. } => converged(condition),
+            _ => history.holds(structure, &condition.test),
+        };
+        let holding = self.holds(&test).then(|| {
+            let mut holding: Vec<&Condition> =
+                self.conditions().into_iter().filter(|it| test(it)).collect();
+            holding.sort_by_key(|condition| Reason::of(&condition.test));
+            holding
+        });
+        Judged { holding }
+    }
+
+    fn holds(&self, test: &dyn Fn(&Condition) -> bool) -> bool {
+        let member = |member: &Member| match member {
+            Member::One(condition) => test(condition),
+            Member::Group(group) => group.holds(test),
+        };
+        self.any_of.as_ref().is_none_or(|any| any.iter().any(member))
+            && self.all_of.as_ref().is_none_or(|all| all.iter().all(member))
+    }
+}
