@@ -240,10 +240,10 @@ struct Changed {
 impl Changed {
     fn between(old: &Spec, new: &Spec) -> Changed {
         let same = |id: &AgentId| {
-            let find = |spec: &Spec| spec.team.agents.iter().find(|it| it.id == *id).cloned();
+            let find = |spec: &Spec| spec.team.everyone().find(|it| it.id == *id).cloned();
             find(old) == find(new)
         };
-        let agents = old.team.agents.iter().map(|agent| agent.id.clone());
+        let agents = old.team.everyone().map(|agent| agent.id.clone());
         Changed {
             everything: old.task != new.task,
             agents: agents.filter(|agent| !same(agent)).collect(),

@@ -247,7 +247,7 @@ impl Run {
 
     /// When the time of each agent runs out, of those with a limit on it and calls under way.
     fn meters<'a>(&self, spec: &'a Spec) -> BTreeMap<&'a AgentId, Time> {
-        let agents = spec.team.agents.iter().filter_map(|agent| {
+        let agents = spec.team.everyone().filter_map(|agent| {
             let most = agent.limits.time?;
             Some((&agent.id, self.ledger.agents.get(&agent.id)?.runs_out(most)?))
         });

@@ -29,7 +29,7 @@ impl Plan {
         let bounds = bounds.expect("what can be run has bounds");
         if app.wants_json() {
             let model = |agent: &Agent| (agent.id.to_string(), json!(label(&agent.target)));
-            let models: Map<String, Value> = spec.team.agents.iter().map(model).collect();
+            let models: Map<String, Value> = spec.team.everyone().map(model).collect();
             app.print_json(&json!({
                 "team": spec.team.name,
                 "strategy": spec.collaboration.name(),

@@ -72,7 +72,7 @@ fn compare(app: &App, spec: &Spec, recipe: &Recipe) -> Result<()> {
         warn(app, &format!("{path} {text}"));
     }
     let is_changed = |id: &&AgentId| spec.team.agent(id) != now.team.agent(id);
-    let ids = spec.team.agents.iter().map(|agent| &agent.id);
+    let ids = spec.team.everyone().map(|agent| &agent.id);
     let parts = [
         ("the way of working", spec.collaboration != now.collaboration),
         ("the limits", spec.limits != now.limits),
@@ -88,7 +88,7 @@ fn compare(app: &App, spec: &Spec, recipe: &Recipe) -> Result<()> {
 
 /// The agents of `one` that `other` does not have.
 fn missing<'a>(one: &'a Spec, other: &Spec) -> Vec<&'a str> {
-    let agents = one.team.agents.iter().filter(|agent| !other.team.has(&agent.id));
+    let agents = one.team.everyone().filter(|agent| !other.team.has(&agent.id));
     agents.map(|agent| &*agent.name).collect()
 }
 

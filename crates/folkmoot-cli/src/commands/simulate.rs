@@ -137,7 +137,7 @@ async fn one(setting: &Setting, seed: u64, app: &App) -> Result<Exit> {
 
 /// Warns of the agents for which the offline demo stands in.
 fn with_stand_ins(mut spec: Spec) -> Spec {
-    let models = spec.team.agents.iter().filter(|it| matches!(it.target, Target::Model(_)));
+    let models = spec.team.everyone().filter(|it| matches!(it.target, Target::Model(_)));
     let warnings: Vec<Warning> = models
         .map(|agent| Warning {
             code: "stand_in".into(),

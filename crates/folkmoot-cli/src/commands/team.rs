@@ -325,7 +325,7 @@ impl Team {
     /// Why agents cannot be asked from here, such as a key that is not set.
     pub(crate) fn unusable(&self, severity: Severity) -> Vec<Diagnostic> {
         let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        for agent in &self.checked.team.agents {
+        for agent in self.checked.team.everyone() {
             if let Some(lack) = self.providers.lack(&agent.target) {
                 reasons.entry(lack).or_default().push(&agent.name);
             }

@@ -24,17 +24,20 @@ pub(super) struct Asked<'a> {
     target: &'a Target,
     /// Whether a call is one attempt that may cost something, and its reply is bounded.
     is_metered: bool,
+    /// Whether it hands out work with tools, of which none is a call of its own.
+    pub(super) leads: bool,
 }
 
 impl<'a> Asked<'a> {
     pub(super) fn new(agent: &'a Agent, target: &'a Target, is_metered: bool) -> Asked<'a> {
-        Asked { agent, target, is_metered }
+        Asked { agent, target, is_metered, leads: false }
     }
 
     /// Whether it may ask for tools, so that a turn may take as many requests as the agent may. A
     /// model that has no tools asks for none.
     pub(super) fn has_tools(&self) -> bool {
         match self.target {
+            Target::Model(_) | Target::Script(_) if self.leads => true,
             Target::Model(_) => !self.agent.grants.is_empty(),
             Target::Script(script) => replies(script).any(|it| tool_calls(it) > 0),
             Target::Demo => false,
@@ -44,6 +47,7 @@ impl<'a> Asked<'a> {
     /// Tool calls of one reply at most.
     pub(super) fn tools(&self) -> Most {
         match self.target {
+            Target::Model(_) | Target::Script(_) if self.leads => Most::NOTHING,
             Target::Model(_) if self.agent.grants.is_empty() => Most::NOTHING,
             Target::Model(_) => Most::UNKNOWN,
             Target::Script(script) => {
@@ -239,7 +243,11 @@ fn tool_calls(reply: &ScriptedReply) -> usize {
 
 fn longest(script: &Script) -> Most {
     let size = |reply: &ScriptedReply| match &reply.says {
-        Says::Text(text) | Says::Tools { text, .. } => text.len(),
+        Says::Text(text) => text.len(),
+        Says::Tools { calls, text } => {
+            let calls = calls.iter().map(|it| it.name.len() + it.arguments.to_string().len());
+            text.len() + calls.sum::<usize>()
+        }
         Says::Json(value) => value.to_string().len(),
         Says::Error { .. } => 0,
     };

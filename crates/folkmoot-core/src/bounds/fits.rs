@@ -86,7 +86,8 @@ pub(super) fn hold(all: &[Fit]) -> Option<bool> {
 
 /// Every limit on calls, tokens and money, the run's first.
 pub(super) fn all(run: &Take, limits: &Limits, agents: &[Share], team: &Team) -> Vec<Fit> {
-    let of_agents = agents.iter().zip(&team.agents).filter(|(share, _)| share.take.calls.max > 0);
+    let of_agents =
+        agents.iter().zip(team.everyone()).filter(|(share, _)| share.take.calls.max > 0);
     let of_agents = of_agents.map(|(share, agent)| (Some(&share.name), &share.take, &agent.limits));
     let levels = [(None, run, limits)].into_iter().chain(of_agents);
     levels.flat_map(|(agent, take, limits)| of_level(agent, take, limits)).collect()

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::Serialize;
 
 use super::{
+    graph::Taken,
     member::{Member, Turn},
     most::{Most, others},
     take::Take,
@@ -55,6 +56,8 @@ pub(super) struct Forecast<'a> {
     pub(super) shares: BTreeMap<&'a AgentId, Take>,
     /// The longest chain of calls of which each waits for the one before.
     pub(super) path: u64,
+    /// What a graph takes if no call fails (graph.md §16); all else holds whatever fails.
+    pub(super) unfailing: Option<Taken>,
 }
 
 /// Agents that hear each other: what each one's conversation has come to, and what it said last.
@@ -65,19 +68,34 @@ pub(super) struct Talk<'p> {
 
 impl<'a> Forecast<'a> {
     pub(super) fn new(team: &'a Team, limits: &Limits, task: Option<&str>) -> Forecast<'a> {
-        let members = team.agents.iter().map(|it| (&it.id, Member::new(it, limits, task)));
-        let shares = team.agents.iter().map(|agent| (&agent.id, Take::NOTHING));
+        let members = team.everyone().map(|it| (&it.id, Member::new(it, limits, task)));
+        let shares = team.everyone().map(|agent| (&agent.id, Take::NOTHING));
         Forecast {
             members: members.collect(),
             phases: Vec::new(),
             shares: shares.collect(),
             path: 0,
+            unfailing: None,
         }
     }
 
     /// Panics on a foreign id: specs are checked when they are made.
     pub(super) fn member(&self, agent: &AgentId) -> &Member<'a> {
         self.members.get(agent).expect("a checked spec names its own agents")
+    }
+
+    /// Adds so much to the system message of an agent, in bytes.
+    pub(super) fn brief(&mut self, agent: &AgentId, more: u64) {
+        if let Some(member) = self.members.get_mut(agent) {
+            member.opening += Most::from(more);
+        }
+    }
+
+    /// Lets an agent lead: its tools are Folkmoot's own.
+    pub(super) fn lead(&mut self, agent: &AgentId) {
+        if let Some(member) = self.members.get_mut(agent) {
+            member.lead();
+        }
     }
 
     /// Adds to a phase; begins it unless it is under way.

@@ -66,6 +66,11 @@ impl<'a> Member<'a> {
         }
     }
 
+    /// Lets it hand out work with tools, of which none is a call of its own.
+    pub(super) fn lead(&mut self) {
+        self.chain.iter_mut().for_each(|target| target.leads = true);
+    }
+
     /// A turn that begins with a request of this size.
     pub(super) fn turn(&self, read: Most) -> Turn {
         self.turn_priced(read, read)

@@ -8,6 +8,7 @@
 mod asked;
 mod fits;
 mod forecast;
+mod graph;
 mod member;
 mod most;
 mod strategies;
@@ -37,7 +38,7 @@ pub struct Bounds {
     /// All of it, whatever the limits.
     #[serde(flatten)]
     pub total: Take,
-    /// Turns; in a strategy each call is one.
+    /// Turns: in a strategy each call is one, in a graph each step (graph.md §16).
     pub turns: Range,
     /// Tokens at most, as the work or the run's limit bounds them.
     pub tokens_max: Option<u64>,
@@ -45,7 +46,7 @@ pub struct Bounds {
     pub critical_path: u64,
     /// Its phases, in their order.
     pub phases: Vec<Phase>,
-    /// Its agents, in registration order.
+    /// Its agents, in registration order, and its staff.
     pub agents: Vec<Share>,
     /// The run's limits, with those that hold unless set.
     pub limits: Effective,
@@ -80,10 +81,10 @@ impl Bounds {
         task: Option<&str>,
     ) -> Bounds {
         let mut forecast = Forecast::new(team, limits, task);
-        forecast.of(collaboration);
+        forecast.of(collaboration, team);
         let total =
             forecast.phases.iter().fold(Take::NOTHING, |total, phase| total.and(phase.take));
-        let shares = team.agents.iter().map(|agent| {
+        let shares = team.everyone().map(|agent| {
             let take = forecast.shares[&agent.id];
             let member = forecast.member(&agent.id);
             let exact = member.in_order(take.requests);
@@ -99,9 +100,14 @@ impl Bounds {
         // phases, or to less, where scripts say what each call uses.
         let sum = agents.iter().fold(Take::NOTHING, |sum, agent| sum.and(agent.take));
         let total = total.narrowed(sum);
+        let (turns, calls) = match forecast.unfailing {
+            Some(taken) => (taken.turns, taken.calls),
+            None => (total.calls, total.calls),
+        };
+        let total = Take { calls, ..total };
         let against = fits::all(&total, limits, &agents, team);
         Bounds {
-            turns: total.calls,
+            turns,
             tokens_max: Most(total.tokens.max).within(Most(limits.tokens)).0,
             critical_path: forecast.path,
             fits: fits::hold(&against),

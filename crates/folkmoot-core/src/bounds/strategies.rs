@@ -23,14 +23,14 @@ use crate::{
     },
     render::FRAME,
     spec::Collaboration,
-    team::AgentId,
+    team::{AgentId, Team},
 };
 
 /// The most bytes of a character.
 const CHARACTER: u64 = 4;
 
 impl Forecast<'_> {
-    pub(super) fn of(&mut self, collaboration: &Collaboration) {
+    pub(super) fn of(&mut self, collaboration: &Collaboration, team: &Team) {
         match collaboration {
             Collaboration::Broadcast(Broadcast { agents, rounds, .. }) => {
                 let mut talk = self.first("round-1", agents);
@@ -54,6 +54,9 @@ impl Forecast<'_> {
             Collaboration::Adaptive(Adaptive::Supervise(supervise)) => {
                 self.supervised(supervise, Comes::Perhaps);
             }
+            Collaboration::Graph(graph) => self.graph(graph, team),
+            Collaboration::Stages(stages) => self.stages(stages, team),
+            Collaboration::Dispatch(dispatch) => self.dispatch(dispatch, team),
         }
     }
 

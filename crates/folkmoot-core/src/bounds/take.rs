@@ -44,7 +44,8 @@ impl Serialize for Cost {
 /// What a run, a phase or an agent takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Take {
-    /// Turns of agents: the calls of strategies.md §9.
+    /// Turns of agents: the calls of strategies.md §9. Of a whole graph those that it takes if no
+    /// call fails, as graph.md §16 counts them.
     pub calls: Range,
     /// Requests to back-ends: one a call, with tools up to `max_steps`. Attempts that `retries`
     /// allow are no further requests; what they use is counted.
@@ -99,6 +100,27 @@ impl Take {
     #[must_use]
     pub(super) fn perhaps(self) -> Take {
         self.or(Take::NOTHING)
+    }
+
+    /// The same, so many times.
+    #[must_use]
+    pub(super) fn times(self, times: u64) -> Take {
+        let range = |it: Range| Range {
+            min: it.min.saturating_mul(times),
+            max: Most::from(it.max).times(times).0.unwrap_or(u64::MAX),
+        };
+        let span =
+            |it: Span| Span { min: it.min.saturating_mul(times), max: Most(it.max).times(times).0 };
+        let cost = span(Span { min: self.cost.min.0, max: self.cost.max.map(|it| it.0) });
+        Take {
+            calls: range(self.calls),
+            requests: range(self.requests),
+            started: span(self.started),
+            input: span(self.input),
+            output: span(self.output),
+            tokens: span(self.tokens),
+            cost: Cost { min: Money(cost.min), max: cost.max.map(Money) },
+        }
     }
 
     fn with(

@@ -254,7 +254,8 @@ impl Checked {
             return;
         }
         told.extend(found.warnings(file, given, &self.team));
-        let bounds = Bounds::of(&found.collaboration, &self.team);
+        let limits = team::limits(file);
+        let bounds = Bounds::of(&found.collaboration, &self.team, &limits, input.task);
         self.settle(file, input, found.collaboration, None, bounds);
     }
 
@@ -274,7 +275,8 @@ impl Checked {
         let agents = self.team.agents.iter().map(|agent| agent.id.clone()).collect();
         let dispatch = Dispatch { agents, clocks: Clocks::default() };
         let collaboration = Collaboration::Dispatch(dispatch);
-        let bounds = Bounds::of(&collaboration, &self.team);
+        let limits = team::limits(file);
+        let bounds = Bounds::of(&collaboration, &self.team, &limits, input.task);
         self.settle(file, input, collaboration, None, bounds);
     }
 
@@ -293,7 +295,7 @@ impl Checked {
             task: input.task.unwrap_or_default().into(),
             collaboration,
             auto,
-            limits,
+            limits: team::limits(file),
             warnings: Vec::new(),
             recipe: self.workplace.sets_nothing().then(|| input.recipe()),
         });

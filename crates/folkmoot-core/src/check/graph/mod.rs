@@ -1,6 +1,5 @@
 //! From what a file says of a graph to one that can be walked (graph.md §§2, 17).
 
-pub(super) mod bounds;
 mod conditions;
 mod edges;
 mod lints;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::conditions::as_written;
 use crate::{
-    programs::graph::{Graph, Loop, Member, Structure, Test},
+    programs::graph::{Graph, Structure},
     team::AgentId,
 };
 
@@ -96,7 +96,7 @@ pub fn view(graph: &Graph) -> GraphView {
         loops: (structure.loops.iter())
             .map(|it| LoopView {
                 agents: it.agents.iter().copied().map(id).collect(),
-                cap: cap(graph, &structure, it),
+                cap: graph.cap_of(&structure, it),
             })
             .collect(),
         max_iterations: graph.cap,
@@ -109,25 +109,4 @@ pub fn view(graph: &Graph) -> GraphView {
             .collect(),
         termination: graph.termination.as_ref().map(as_written),
     }
-}
-
-/// How many rounds a loop has at the most: the root cap, or less if a condition that stands by itself
-/// ends it before (graph.md §8).
-pub(in crate::check) fn cap(graph: &Graph, structure: &Structure, of: &Loop) -> u32 {
-    let root = graph.cap.unwrap_or(u32::MAX);
-    let Some(termination) = graph.termination.as_ref().filter(|it| it.all_of.is_none()) else {
-        return root;
-    };
-    let caps = termination.any_of.iter().flatten().filter_map(|member| match member {
-        Member::One(condition) => match &condition.test {
-            Test::MaxIterations { rounds, of: None } => Some(*rounds),
-            Test::MaxIterations { rounds, of: Some(agent) } => {
-                let number = structure.number(agent);
-                number.filter(|agent| of.agents.contains(agent)).map(|_| *rounds)
-            }
-            _ => None,
-        },
-        Member::Group(_) => None,
-    });
-    caps.fold(root, u32::min)
 }

@@ -130,13 +130,13 @@ fn conditions(group: &Group, depth: usize, lines: &mut Vec<String>) {
 /// its output goes.
 pub(super) fn role(
     graph: &Graph,
+    structure: &Structure,
     team: &Team,
     agent: &AgentId,
     language: Language,
 ) -> Option<String> {
-    let structure = Structure::of(&graph.edges);
     if agent.as_str() == PARENT {
-        return Some(whole(graph, &structure, team, language));
+        return Some(whole(graph, structure, team, language));
     }
     let own = structure.number(agent)?;
     let shown = |id: &AgentId| match id.as_str() {
@@ -147,13 +147,11 @@ pub(super) fn role(
         },
     };
     let list = |names: Vec<String>| names.join(language.pick(", ", "、"));
-    let edges = || graph.edges.iter().enumerate();
-    let into = edges().filter(|(_, edge)| edge.to == *agent && !edge.exit);
-    let out: Vec<_> = edges().filter(|(_, edge)| edge.from == *agent).collect();
-    let from = list(into.map(|(_, edge)| shown(&edge.from)).collect());
-    let to =
-        list(out.iter().filter(|(_, edge)| !edge.exit).map(|(_, edge)| shown(&edge.to)).collect());
-    let ends = out.is_empty() || out.iter().any(|(_, edge)| edge.exit);
+    let edges = |numbers: &[usize]| numbers.iter().map(|at| &graph.edges[*at]).collect::<Vec<_>>();
+    let (into, out) = (edges(structure.incoming(own)), edges(structure.out(own)));
+    let from = list(into.iter().map(|edge| shown(&edge.from)).collect());
+    let to = list(out.iter().filter(|edge| !edge.exit).map(|edge| shown(&edge.to)).collect());
+    let ends = out.is_empty() || out.iter().any(|edge| edge.exit);
     let mut lines = vec!["<collaboration_role>".to_owned()];
     lines.push(match language {
         Language::English => format!("You receive work from: {from}."),

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// How often the lead, or a person, may have a step tried again.
-const MOST_RETRIES: u32 = 2;
+pub(crate) const MOST_RETRIES: u32 = 2;
 
 impl Walk<'_, '_> {
     /// Tries again, goes round the step, skips it, or ends its branch.

@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use ending::{Stage, Stages};
+pub(crate) use failing::MOST_RETRIES;
 pub use free::Dispatch;
 pub use matching::{Matchers, Pattern};
 pub use structure::{Loop, Structure};
@@ -301,6 +302,25 @@ impl Graph {
         self.cap.map_or(u32::MAX, |cap| cap.max(1))
     }
 
+    /// How many rounds a loop has at the most: the root cap, or less if a condition that stands by
+    /// itself ends it before (graph.md §8).
+    pub(crate) fn cap_of(&self, structure: &Structure, of: &Loop) -> u32 {
+        let root = self.cap.unwrap_or(u32::MAX);
+        let Some(termination) = self.termination.as_ref().filter(|it| it.all_of.is_none()) else {
+            return root;
+        };
+        let is_in_loop = |agent: &AgentId| {
+            structure.number(agent).is_some_and(|agent| of.agents.contains(&agent))
+        };
+        let caps = termination.any_of.iter().flatten().filter_map(|member| match member {
+            Member::One(Condition { test: Test::MaxIterations { rounds, of }, .. }) => {
+                of.as_ref().is_none_or(is_in_loop).then_some(*rounds)
+            }
+            Member::One(_) | Member::Group(_) => None,
+        });
+        caps.fold(root, u32::min)
+    }
+
     /// With how many of its inputs an agent starts.
     pub(crate) fn join(&self, agent: &AgentId) -> Join {
         self.nodes.get(agent).map_or(Join::All, |node| node.join)
@@ -308,7 +328,18 @@ impl Graph {
 
     /// What the system prompt of an agent tells of its place.
     pub(crate) fn role(&self, team: &Team, agent: &AgentId, language: Language) -> Option<String> {
-        blocks::role(self, team, agent, language)
+        self.role_in(&Structure::of(&self.edges), team, agent, language)
+    }
+
+    /// The same where the structure is known.
+    pub(crate) fn role_in(
+        &self,
+        structure: &Structure,
+        team: &Team,
+        agent: &AgentId,
+        language: Language,
+    ) -> Option<String> {
+        blocks::role(self, structure, team, agent, language)
     }
 
     /// What the failing of an agent means.

@@ -6,9 +6,10 @@ use super::{Graph, PARENT, choice::Options, termination::History, tokens::Turn};
 use crate::{
     call::{Fault, Part, Prompt, Reply},
     key::Key,
-    programs::language,
+    programs::{ERROR, language},
     scope::Scope,
     team::AgentId,
+    text,
     words::Language,
 };
 
@@ -52,10 +53,19 @@ pub(super) fn of_turn(
 
 /// What an agent is told whose attempt failed.
 pub(super) fn after_failure(cx: &Scope, prompt: Prompt, fault: &Fault) -> Prompt {
-    prompt.say(match language(cx) {
-        Language::English => format!("Your last attempt failed: {fault}. Try again."),
-        Language::Chinese => format!("你上一次的尝试失败了：{fault}。请重试。"),
+    let language = language(cx);
+    let error = error(fault, language);
+    prompt.say(match language {
+        Language::English => format!("Your last attempt failed: {error}. Try again."),
+        Language::Chinese => format!("你上一次的尝试失败了：{error}。请重试。"),
     })
+}
+
+/// As much of an error as prompts show, in one line.
+pub(super) fn error(fault: &Fault, language: Language) -> String {
+    let words = fault.to_string();
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    text::shorten(&words, ERROR, language).into_owned()
 }
 
 /// The options of a decision agent, and how it names one.
@@ -174,16 +184,17 @@ pub(super) fn of_judge(
 
 /// What the lead is asked about a step that failed.
 pub(super) fn of_failure(cx: &Scope, agent: &AgentId, attempt: u32, fault: &Fault) -> Prompt {
-    let name = cx.name(agent);
-    Prompt::task().say(match language(cx) {
+    let (name, language) = (cx.name(agent), language(cx));
+    let error = error(fault, language);
+    Prompt::task().say(match language {
         Language::English => format!(
-            "The step of {name} ({agent}) failed in attempt {attempt}: {fault}.\n\
+            "The step of {name} ({agent}) failed in attempt {attempt}: {error}.\n\
              Decide what is done: a JSON object {{\"decision\": \"retry\", \"prompt\": \"what to add\"}}, \
              {{\"decision\": \"skip\"}} or {{\"decision\": \"stop\"}}, or one of the words retry, skip, \
              stop on a line of its own."
         ),
         Language::Chinese => format!(
-            "{name}（{agent}）的这一步在第 {attempt} 次尝试时失败：{fault}。\n\
+            "{name}（{agent}）的这一步在第 {attempt} 次尝试时失败：{error}。\n\
              请决定如何处理：用 JSON 对象 {{\"decision\": \"retry\", \"prompt\": \"补充的话\"}}、\
              {{\"decision\": \"skip\"}} 或 {{\"decision\": \"stop\"}} 回答，\
              或单独写一行：重试、跳过或停止。"

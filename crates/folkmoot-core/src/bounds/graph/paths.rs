@@ -1,173 +1,18 @@
-//! How many steps and calls a graph can take, if no call fails (graph.md §16).
+//! The shortest and the longest ways through a graph (graph.md §16).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::view;
-use crate::{
-    check::bounds::Range,
-    programs::graph::{Dispatch, Graph, Group, Member, Remedy, Routing, Stages, Structure, Test},
-    team::Team,
-};
+use super::shape::Shape;
+use crate::programs::graph::{Group, Member, Test};
 
 /// How many ways through a graph are tried to find the shortest; with more of them it is only known
 /// that every way has the length of the shortest path.
 const MOST_WAYS: usize = 4096;
 
-/// How many calls a failed step may cost the lead.
-const CALLS_OF_A_FAILURE: u64 = 2;
-
-/// How many dispatches are still run after the end.
-const AFTER_THE_END: u64 = 3;
-
-/// What a graph takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::check) struct Taken {
-    pub(in crate::check) turns: Range,
-    pub(in crate::check) calls: Range,
-    pub(in crate::check) critical_path: u64,
-}
-
-/// What one graph takes, with its lead's closing call.
-pub(in crate::check) fn of_graph(graph: &Graph, team: &Team) -> Taken {
-    with_closing(of(graph, team), team)
-}
-
-/// What stages take together.
-pub(in crate::check) fn of_stages(stages: &Stages, team: &Team) -> Taken {
-    let none = Range { min: 0, max: 0 };
-    let start = Taken { turns: none, calls: none, critical_path: 0 };
-    let sum =
-        stages.stages.iter().map(|stage| of(&stage.graph, team)).fold(start, |sum, it| Taken {
-            turns: plus(sum.turns, it.turns),
-            calls: plus(sum.calls, it.calls),
-            critical_path: sum.critical_path.saturating_add(it.critical_path),
-        });
-    with_closing(sum, team)
-}
-
-/// What a lead takes that hands out work as it likes: in each of its turns it can dispatch everybody.
-pub(in crate::check) fn of_dispatch(dispatch: &Dispatch, team: &Team) -> Taken {
-    let steps = team.lead().map_or(0, |lead| u64::from(lead.max_steps));
-    let agents = dispatch.agents.len() as u64;
-    let turns = Range { min: 0, max: steps.saturating_mul(agents) };
-    let calls = Range { min: 1, max: turns.max.saturating_add(steps) };
-    Taken { turns, calls, critical_path: 2 * steps }
-}
-
-fn plus(one: Range, other: Range) -> Range {
-    let (min, max) = (one.min.saturating_add(other.min), one.max.saturating_add(other.max));
-    Range { min, max }
-}
-
-fn with_closing(taken: Taken, team: &Team) -> Taken {
-    let closing = u64::from(team.lead().is_some());
-    Taken { calls: plus(taken.calls, Range { min: closing, max: closing }), ..taken }
-}
-
-fn of(graph: &Graph, team: &Team) -> Taken {
-    let structure = Structure::of(&graph.edges);
-    let shape =
-        Shape { graph, structure: &structure, is_single: structure.is_single_track(&graph.edges) };
-    let runs = shape.runs();
-    let mut turns = runs.iter().fold(0, |sum: u64, runs| sum.saturating_add(*runs));
-    let mut calls = turns;
-    for (agent, runs) in runs.iter().enumerate() {
-        let per_run = shape.calls_beside(agent);
-        calls = calls.saturating_add(runs.saturating_mul(per_run));
-    }
-    let least = shape.least_turns();
-    if graph.routing == Routing::Lead {
-        let steps = team.lead().map_or(0, |lead| u64::from(lead.max_steps));
-        turns = turns.saturating_add(steps + AFTER_THE_END);
-        calls = turns.saturating_add(steps);
-    }
-    Taken {
-        turns: Range { min: least.min(turns), max: turns },
-        calls: Range { min: least.min(calls), max: calls },
-        critical_path: shape.critical_path(&runs),
-    }
-}
-
-struct Shape<'a> {
-    graph: &'a Graph,
-    structure: &'a Structure,
-    /// Whether all work moves as one token.
-    is_single: bool,
-}
-
 impl Shape<'_> {
-    fn count(&self) -> usize {
-        self.structure.agents.len()
-    }
-
-    /// The rounds of a loop at the most.
-    fn rounds(&self, own: usize) -> u64 {
-        if self.is_single {
-            let cap = view::cap(self.graph, self.structure, &self.structure.loops[own]);
-            u64::from(cap.max(1))
-        } else {
-            u64::from(self.graph.cap.unwrap_or(1).max(1))
-        }
-    }
-
-    /// By agent: how often it runs at the most.
-    fn runs(&self) -> Vec<u64> {
-        let mut runs: Vec<Option<u64>> = vec![None; self.count()];
-        for agent in 0..self.count() {
-            let mut way = Vec::new();
-            let mut at = agent;
-            let known = loop {
-                if let Some(known) = runs[at] {
-                    break known;
-                }
-                if !self.structure.is_reachable(at) {
-                    break 0;
-                }
-                if let Some(own) = self.structure.loop_of(at) {
-                    break self.rounds(own);
-                }
-                if self.is_single || self.structure.is_join(at) {
-                    break 1;
-                }
-                // As often as its only source; the lead hands out once.
-                let source = self.structure.inputs(at).next();
-                let Some(source) = source.and_then(|edge| self.structure.source(edge)) else {
-                    break 1;
-                };
-                way.push(at);
-                at = source;
-            };
-            runs[at] = Some(known);
-            way.into_iter().for_each(|at| runs[at] = Some(known));
-        }
-        runs.into_iter().map(Option::unwrap_or_default).collect()
-    }
-
-    /// The calls that one run of an agent may take beside its own.
-    fn calls_beside(&self, agent: usize) -> u64 {
-        let out = self.structure.out(agent).iter().map(|edge| &self.graph.edges[*edge]);
-        let has_guards = out.into_iter().any(|edge| edge.when.is_some() && !edge.is_for_failures());
-        let asked_again = u64::from(self.structure.decides(agent) && !has_guards);
-        let is_judged = self.structure.loops.is_empty() || self.structure.closes(agent);
-        let judged = if is_judged { 2 * self.criteria() } else { 0 };
-        let policy = self.graph.policy(&self.structure.agents[agent]);
-        let retries = u64::from(policy.retry);
-        let by_lead = match policy.then {
-            Remedy::Lead if policy.retry > 0 => CALLS_OF_A_FAILURE,
-            _ => 0,
-        };
-        asked_again + judged + retries + by_lead
-    }
-
-    fn criteria(&self) -> u64 {
-        let conditions = self.graph.termination.as_ref().map(Group::conditions);
-        let is_criterion = |test: &Test| matches!(test, Test::Converged { .. });
-        conditions.into_iter().flatten().filter(|it| is_criterion(&it.test)).count() as u64
-    }
-
     /// The fewest steps that use up all tokens when every choice is the cheapest, or after which a
     /// condition on a reply can hold.
-    fn least_turns(&self) -> u64 {
+    pub(super) fn least_turns(&self) -> u64 {
         let all = self.cheapest_way();
         let early = self.graph.termination.as_ref().and_then(|group| self.earliest(group));
         early.map_or(all, |early| early.min(all))
@@ -282,7 +127,7 @@ impl Shape<'_> {
     }
 
     /// The heaviest path from the lead, with each loop as one place.
-    fn critical_path(&self, runs: &[u64]) -> u64 {
+    pub(super) fn critical_path(&self, runs: &[u64]) -> u64 {
         let place = |agent: usize| match self.structure.loop_of(agent) {
             Some(own) => self.count() + own,
             None => agent,
