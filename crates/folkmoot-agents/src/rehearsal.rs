@@ -22,6 +22,7 @@ impl World for Rehearsal {
     fn answer(&mut self, spec: &Spec, run: &Run, _: &Key, entry: &Entry) -> Option<Happening> {
         let (agent, prompt) = match &entry.call {
             Call::Agent { prompt, .. } => (spec.team.asked(&entry.call), prompt),
+            Call::Person { .. } => return None,
             Call::Tool { request, .. } => return Some(no_tool(&request.name)),
         };
         let messages = render::messages(spec, run.known(), &agent, prompt);

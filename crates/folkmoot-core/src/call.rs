@@ -36,6 +36,15 @@ pub enum Call {
         /// Whether it may be made again if a crash left its outcome unknown.
         repeatable: bool,
     },
+    /// A question to a person. It is charged to no limit and has no clock, and a run that waits for
+    /// nothing else is suspended (rules.md 6.6, 8.4).
+    Person {
+        /// The agent that it is about.
+        agent: AgentId,
+        /// What is asked.
+        #[serde(flatten)]
+        prompt: Prompt,
+    },
 }
 
 fn first() -> u32 {
@@ -48,22 +57,32 @@ fn is_first(target: &u32) -> bool {
 }
 
 impl Call {
-    /// The agent that is asked, or on whose behalf a tool is used.
+    /// The agent that is asked, on whose behalf a tool is used, or about which a person is asked.
     pub fn agent(&self) -> &AgentId {
         match self {
-            Call::Agent { agent, .. } | Call::Tool { agent, .. } => agent,
+            Call::Agent { agent, .. } | Call::Tool { agent, .. } | Call::Person { agent, .. } => {
+                agent
+            }
         }
+    }
+
+    /// Whether a person is to answer it.
+    pub fn is_for_person(&self) -> bool {
+        matches!(self, Call::Person { .. })
     }
 
     /// Whether it may be made again if a crash left its outcome unknown.
     pub fn is_repeatable(&self) -> bool {
-        matches!(self, Call::Agent { .. } | Call::Tool { repeatable: true, .. })
+        match self {
+            Call::Agent { .. } | Call::Person { .. } => true,
+            Call::Tool { repeatable, .. } => *repeatable,
+        }
     }
 
     /// The earlier answers this call was made from.
     pub fn sources(&self) -> impl Iterator<Item = &Key> {
         let prompt = match self {
-            Call::Agent { prompt, .. } => Some(prompt),
+            Call::Agent { prompt, .. } | Call::Person { prompt, .. } => Some(prompt),
             Call::Tool { .. } => None,
         };
         prompt.into_iter().flat_map(Prompt::sources)

@@ -56,7 +56,8 @@ pub struct Entry {
     pub reserved: Option<Reservation>,
     /// The parts of the run whose limits it counts against.
     pub scopes: Vec<Key>,
-    /// What its attempts used, the current one last; none if it was never started by this run.
+    /// What its attempts used, the current one last; none if it was never started by this run, or is
+    /// for a person.
     pub usages: Vec<Usage>,
 }
 
@@ -128,6 +129,11 @@ impl Known {
     /// The calls the world still owes an answer to, in the order of asking.
     pub fn open(&self) -> impl Iterator<Item = (&Key, &Entry)> {
         self.open.values().filter_map(|key| self.calls.get_key_value(key))
+    }
+
+    /// The questions that a person is to answer, in the order of asking.
+    pub fn questions(&self) -> impl Iterator<Item = (&Key, &Entry)> {
+        self.open().filter(|(_, entry)| entry.call.is_for_person())
     }
 
     /// How many calls the world still owes an answer to.
@@ -258,7 +264,9 @@ impl Known {
     /// Begins another attempt of everything open.
     pub(crate) fn retry_open(&mut self) {
         for key in self.open.values() {
-            if let Some(entry) = self.calls.get_mut(key) {
+            // A question to a person is the same one after a restart (rules.md 8.1).
+            let entry = self.calls.get_mut(key).filter(|entry| !entry.call.is_for_person());
+            if let Some(entry) = entry {
                 entry.attempt += 1;
                 entry.usages.push(Usage::default());
             }

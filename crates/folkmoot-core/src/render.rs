@@ -112,6 +112,13 @@ fn is_own(earlier: &Agent, agent: &Agent) -> bool {
     }
 }
 
+/// What a person is asked.
+pub fn for_person(spec: &Spec, known: &Known, prompt: &Prompt) -> Vec<Message> {
+    let mut messages = Vec::new();
+    add(spec, known, &prompt.parts, usize::MAX, &mut messages);
+    messages
+}
+
 /// The same in all calls of an agent in a run.
 fn system(spec: &Spec, agent: &Agent) -> String {
     let language = Language::of(&spec.task);
@@ -140,7 +147,7 @@ fn chain<'a>(known: &'a Known, prompt: &'a Prompt) -> Vec<Link<'a>> {
         links.push(Link { own, parts: &prompt.parts });
         match before.map(|entry| &entry.call) {
             Some(Call::Agent { prompt: earlier, .. }) => prompt = earlier,
-            Some(Call::Tool { .. }) | None => break,
+            Some(Call::Tool { .. } | Call::Person { .. }) | None => break,
         }
     }
     links.reverse();
@@ -256,7 +263,7 @@ fn tool_result(spec: &Spec, known: &Known, key: &Key, most: usize) -> Message {
     let entry = known.get(key.as_str());
     let id = entry.and_then(|entry| match &entry.call {
         Call::Tool { request, .. } => Some(request.id.clone()),
-        Call::Agent { .. } => None,
+        Call::Agent { .. } | Call::Person { .. } => None,
     });
     let content: Arc<str> = match entry.and_then(|entry| entry.outcome.as_ref()) {
         Some(Ok(answer)) => match cut(spec, &answer.text, most) {

@@ -184,6 +184,9 @@ impl Run {
         let meters = self.meters(spec);
         self.withdraw(spec, |_, entry| {
             let Some(want) = wanted.get(&entry.asked) else { return Some(Fault::Unwanted) };
+            if want.call.is_for_person() {
+                return None;
+            }
             let (at, of) = self.runs_out(&meters, want)?;
             (at <= self.ticked).then_some(Fault::OverBudget { limit: Limit::Time, of })
         })
@@ -233,6 +236,7 @@ impl Run {
     /// When the first phase ends that has queued calls, or time runs out for what is under way.
     fn next_end(&self, spec: &Spec, wants: &[Want]) -> Option<Time> {
         let meters = self.meters(spec);
+        let timed = wants.iter().filter(|want| !want.call.is_for_person());
         let end = |want: &Want| {
             // What was not under way before may have been asked or refused just now.
             let asked_now = || self.known.fitting(&want.key, &want.call).map(Entry::is_open);
@@ -242,7 +246,7 @@ impl Run {
                 None => want.until,
             }
         };
-        wants.iter().filter_map(end).min()
+        timed.filter_map(end).min()
     }
 
     /// When the time of each agent runs out, of those with a limit on it and calls under way.
@@ -277,6 +281,9 @@ impl Run {
         if self.deadline.is_some_and(|deadline| deadline <= self.at) {
             return Admission::Refused(Fault::Deadline);
         }
+        if want.call.is_for_person() {
+            return Admission::Granted(None);
+        }
         if want.until.is_some_and(|until| until <= self.at) {
             return Admission::Refused(Fault::TimedOut);
         }
@@ -302,6 +309,7 @@ impl Run {
         let nth = self.next_number(&want.call);
         let within = want.within.map(|within| self.at + within);
         let expires = within.into_iter().chain(want.until).min();
+        let expires = expires.filter(|_| !want.call.is_for_person());
         let scopes = want.scopes.iter().map(|(key, _)| key.clone()).collect();
         let Want { key, call, .. } = want.clone();
         Event::Asked { key, call, nth, reserved, expires, scopes }
@@ -360,13 +368,17 @@ impl Run {
         let mut commands = Vec::new();
         for record in records {
             match &record.event {
+                // What a person is asked nobody carries out: an answer comes or does not.
+                Event::Asked { call: Call::Person { .. }, .. } => {}
                 Event::Asked { key, .. } => commands.push(Command::Start(key.clone())),
                 Event::Withdrawn { key, .. } => {
                     commands.retain(|it| *it != Command::Start(key.clone()));
                     commands.push(Command::Abort(key.clone()));
                 }
                 Event::Resumed { .. } => {
-                    let open = self.known.open().filter(|(_, entry)| entry.asked < record.seq);
+                    let open = self.known.open().filter(|(_, entry)| {
+                        entry.asked < record.seq && !entry.call.is_for_person()
+                    });
                     commands.extend(open.map(|(key, _)| Command::Start(key.clone())));
                 }
                 Event::Amended { key, .. } => commands.push(Command::Abort(key.clone())),
@@ -427,6 +439,14 @@ impl Run {
     /// How the run ended, if it has.
     pub fn ending(&self) -> Option<&Ending> {
         self.ending.as_ref()
+    }
+
+    /// Whether nothing can happen until a person answers: the run is suspended (rules.md 8.4).
+    pub fn waits_for_person(&self) -> bool {
+        let mut questions = self.known.questions().peekable();
+        self.ending.is_none()
+            && questions.peek().is_some()
+            && questions.count() == self.known.open_count()
     }
 
     /// Why nothing more may start, if so.

@@ -187,8 +187,10 @@ impl<'a> Scope<'a> {
     fn agent(&self, id: &AgentId) -> &'a Agent {
         let (before, from) = self.spec.team.agents.split_at(self.notes.latest.get());
         let places = (before.len()..).zip(from).chain((0..).zip(before));
-        let found = places.into_iter().find(|(_, agent)| agent.id == *id);
-        let (at, agent) = found.expect("a checked spec names its own agents");
+        let mut members = places.into_iter();
+        let Some((at, agent)) = members.find(|(_, agent)| agent.id == *id) else {
+            return self.spec.team.agent(id);
+        };
         self.notes.latest.set(at);
         agent
     }

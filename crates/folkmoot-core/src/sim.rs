@@ -128,13 +128,13 @@ impl Sim {
     }
 
     /// Lets the next thing happen: what the world has up its sleeve, else all answers of one instant,
-    /// else a clock that strikes. False when there is nothing.
+    /// else a clock that strikes. False when there is nothing, or when only a person could go on.
     pub fn advance(&mut self, world: &mut dyn World) -> bool {
         match world.disturb(self) {
             Some(Disturbance::Comes(event)) => self.feed(*event, world),
             Some(Disturbance::CrashBefore) => self.crash(self.durable, world),
             Some(Disturbance::CrashAfter) => self.crash(self.log.len(), world),
-            None if self.run.ending().is_some() => return false,
+            None if self.run.ending().is_some() || self.run.waits_for_person() => return false,
             None => match self.next() {
                 Some(events) => self.feed_all(events, world),
                 None => return false,

@@ -63,6 +63,7 @@ pub(crate) struct Scripted;
 impl World for Scripted {
     fn answer(&mut self, spec: &Spec, run: &Run, _: &Key, entry: &Entry) -> Option<Happening> {
         let reply = match &entry.call {
+            Call::Person { .. } => return None,
             Call::Tool { request, .. } => ScriptedReply::text(request.arguments.to_string()),
             Call::Agent { prompt, .. } => {
                 let agent = spec.team.asked(&entry.call);
@@ -134,12 +135,19 @@ fn settled_text(settled: &Settled) -> String {
 }
 
 fn request(call: &Call) -> String {
-    let Call::Agent { prompt, .. } = call else { return "tool".to_owned() };
+    let prompt = match call {
+        Call::Agent { prompt, .. } | Call::Person { prompt, .. } => prompt,
+        Call::Tool { .. } => return "tool".to_owned(),
+    };
     let continues = prompt.continues.iter().map(|key| format!("after {key}"));
     let parts = prompt.parts.iter().map(|part| match part {
         Part::Task => "task".to_owned(),
         Part::Say(text) => format!("say {}…", text.chars().take(24).collect::<String>()),
         Part::Quote(key) => format!("quote {key}"),
+        Part::Own(key) => format!("own {key}"),
+        Part::Handed { key, label } => format!("quote {key} as {label}"),
+        Part::Returned { key, .. } => format!("returned {key}"),
+        Part::Told { text, .. } => format!("told {}…", text.chars().take(24).collect::<String>()),
         Part::Result(key) => format!("result {key}"),
     });
     format!("[{}]", continues.chain(parts).collect::<Vec<_>>().join(" · "))

@@ -167,7 +167,8 @@ impl Driver {
         &self.spec
     }
 
-    /// Drives the run until it ends, or until `interrupt`: then it is left so that it can be resumed.
+    /// Drives the run until it ends, until only a person could let it go on, or until `interrupt`: then
+    /// it is left so that it can be resumed.
     ///
     /// Fails with [`EngineError::Unkept`] if the record cannot be kept; nothing that was not recorded is
     /// acted on.
@@ -208,7 +209,7 @@ impl Driver {
         self.step(self.clock.base, first, None, observer).await?;
         let renewal = CLAIM / 3;
         let mut renewal = tokio::time::interval_at(Instant::now() + renewal, renewal);
-        while self.run.ending().is_none() {
+        while self.run.ending().is_none() && !self.run.waits_for_person() {
             let wakes = self.wakes_at.map(|at| self.clock.when(at));
             let (mut events, mut posts) = (Vec::new(), Vec::new());
             tokio::select! {
@@ -319,6 +320,7 @@ impl Driver {
         let world = self.world.clone();
         let name = key.clone();
         let job = match &entry.call {
+            Call::Person { .. } => return,
             Call::Agent { prompt, target, .. } => {
                 let agent = match *target {
                     FIRST_TARGET => agent,

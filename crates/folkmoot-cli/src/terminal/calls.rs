@@ -262,7 +262,7 @@ fn said(screen: &Screen, answer: &Answer) -> String {
 fn title(screen: &Screen, spec: &Spec, key: &Key, call: &Call) -> String {
     let agent = spec.team.asked(call);
     let (tool, model) = match call {
-        Call::Agent { target: FIRST_TARGET, .. } => (None, None),
+        Call::Agent { target: FIRST_TARGET, .. } | Call::Person { .. } => (None, None),
         Call::Agent { .. } => (None, agent.target.label()),
         Call::Tool { request, .. } => (Some(&*request.name), None),
     };

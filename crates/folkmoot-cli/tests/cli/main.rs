@@ -10,6 +10,7 @@ mod exported;
 mod failover;
 mod faults;
 mod fork;
+mod graphs;
 #[cfg(unix)]
 mod held;
 mod help;

@@ -71,15 +71,18 @@ impl Run {
             Event::Woken { wall } => self.walls.push((record.at, *wall)),
             Event::Asked { key, call, nth, reserved, expires, scopes } => {
                 self.number(call, *nth);
+                let is_charged = !call.is_for_person();
                 let entry = Entry {
                     nth: *nth,
                     expires: *expires,
                     reserved: *reserved,
                     scopes: scopes.clone(),
-                    usages: vec![Usage::default()],
+                    usages: is_charged.then(Usage::default).into_iter().collect(),
                     ..self.entry(key, call, None)
                 };
-                self.ledger.start(&entry);
+                if is_charged {
+                    self.ledger.start(&entry);
+                }
                 self.known.insert(key.clone(), entry);
             }
             Event::Refused { key, call, fault } => {
@@ -124,7 +127,9 @@ impl Run {
 
     fn settle(&mut self, key: &Key, outcome: Outcome) {
         if let Some(entry) = self.known.settle(key, outcome, self.seq, self.at) {
-            self.ledger.settle(entry);
+            if entry.is_charged() {
+                self.ledger.settle(entry);
+            }
         }
     }
 

@@ -30,7 +30,7 @@ pub struct Broken(String);
 pub fn audit(sim: &Sim, bounds: &Bounds) -> Result<(), Broken> {
     let Sim { spec, run, log, .. } = sim;
     let audit = Audit::default().go_on(spec, log)?;
-    holds(audit.has_ended(), || "it does not end".to_owned())?;
+    holds(audit.has_ended() || audit.is_suspended(), || "it does not end".to_owned())?;
     audit.check_bounds(bounds)?;
     let replayed = replay(log).map_err(|divergence| Broken(format!("its replay: {divergence}")))?;
     holds(replayed == *run, || "its replay comes to another state".to_owned())
@@ -71,7 +71,8 @@ enum Allowed {
 
 #[derive(Clone, Debug)]
 struct Open {
-    agent: AgentId,
+    /// The agent that pays for it; a question to a person is charged to nobody.
+    agent: Option<AgentId>,
     attempt: u32,
     reserved: Option<Reservation>,
 }
@@ -130,6 +131,11 @@ impl Audit {
         self.has_ended
     }
 
+    /// Whether only a person can let it go on.
+    fn is_suspended(&self) -> bool {
+        !self.open.is_empty() && self.open.values().all(|open| open.agent.is_none())
+    }
+
     /// Takes in a record; gives the agent whose books it changed.
     fn take(&mut self, record: &Record) -> Result<Option<AgentId>, Broken> {
         let Record { seq, at, event } = record;
@@ -161,10 +167,10 @@ impl Audit {
             | Event::Ticked
             | Event::Woken { .. } => None,
             Event::Asked { key, call, nth, reserved, .. } => {
-                Some(self.ask(key, call, *nth, *reserved)?)
+                self.ask(key, call, *nth, *reserved)?
             }
             Event::Refused { key, fault, .. } => self.refuse(key, fault)?,
-            Event::Withdrawn { key, usage, .. } => Some(self.withdraw(key, *usage)?),
+            Event::Withdrawn { key, usage, .. } => self.withdraw(key, *usage)?,
             Event::Ended { .. } => {
                 holds(self.open.is_empty(), || "it ends with open calls".to_owned())?;
                 self.has_ended = true;
@@ -183,8 +189,9 @@ impl Audit {
     /// Begins another attempt of all that is open.
     fn resume(&mut self) -> Option<AgentId> {
         for (key, open) in &mut self.open {
+            let Some(agent) = open.agent.clone() else { continue };
             open.attempt += 1;
-            let attempt = Attempt { agent: open.agent.clone(), used: Amount::default() };
+            let attempt = Attempt { agent, used: Amount::default() };
             self.calls.entry(key.clone()).or_default().push(attempt);
         }
         None
@@ -196,11 +203,15 @@ impl Audit {
         call: &Call,
         nth: u64,
         reserved: Option<Reservation>,
-    ) -> Result<AgentId, Broken> {
+    ) -> Result<Option<AgentId>, Broken> {
         let agent = call.agent().clone();
         holds(self.allowed == Allowed::Start, || format!("{key} is started after the stop"))?;
         holds(!self.open.contains_key(key), || format!("{key} is under way already"))?;
         self.decide(key)?;
+        if call.is_for_person() {
+            self.open.insert(key.clone(), Open { agent: None, attempt: 1, reserved });
+            return Ok(None);
+        }
         let number = self.numbers.entry(agent.clone()).or_default();
         holds(nth == *number + 1, || format!("{key} has number {nth}, not {}", *number + 1))?;
         if let Call::Agent { .. } = call {
@@ -209,12 +220,12 @@ impl Audit {
         let attempts = self.calls.entry(key.clone()).or_default();
         attempts.push(Attempt { agent: agent.clone(), used: Amount::default() });
         let attempt = attempts.len() as u32;
-        self.open.insert(key.clone(), Open { agent: agent.clone(), attempt, reserved });
+        self.open.insert(key.clone(), Open { agent: Some(agent.clone()), attempt, reserved });
         self.book(&agent, |sum| {
             sum.calls += 1;
             sum.open += 1;
         });
-        Ok(agent)
+        Ok(Some(agent))
     }
 
     fn refuse(&mut self, key: &Key, fault: &Fault) -> Result<Option<AgentId>, Broken> {
@@ -236,11 +247,17 @@ impl Audit {
 
     fn close(&mut self, key: &Key) -> Option<Open> {
         let open = self.open.remove(key)?;
-        self.book(&open.agent, |sum| sum.open -= 1);
+        if let Some(agent) = &open.agent {
+            self.book(agent, |sum| sum.open -= 1);
+        }
         Some(open)
     }
 
     fn answer(&mut self, key: &Key, attempt: u32, usage: Usage) -> Option<AgentId> {
+        if self.open.get(key).is_some_and(|open| open.agent.is_none()) {
+            self.close(key);
+            return None;
+        }
         let begun = self.calls.get(key)?.get((attempt as usize).checked_sub(1)?)?.clone();
         let is_current = self.open.get(key).is_some_and(|open| open.attempt == attempt);
         let open = if is_current { self.close(key) } else { None };
@@ -251,7 +268,7 @@ impl Audit {
         Some(begun.agent)
     }
 
-    fn withdraw(&mut self, key: &Key, usage: Usage) -> Result<AgentId, Broken> {
+    fn withdraw(&mut self, key: &Key, usage: Usage) -> Result<Option<AgentId>, Broken> {
         let open = self.close(key).ok_or_else(|| Broken(format!("{key} is withdrawn unasked")))?;
         if let Some(reserved) = open.reserved {
             let excess = Amount::of(usage).beyond(Amount::aside(reserved));
@@ -265,7 +282,10 @@ impl Audit {
     /// Puts what an attempt used in place of what had been booked for it.
     fn bill(&mut self, key: &Key, attempt: u32, usage: Usage) {
         let attempts = self.calls.get_mut(key);
-        let Some(begun) = attempts.and_then(|it| it.get_mut(attempt as usize - 1)) else { return };
+        let Some(begun) = attempts.and_then(|it| it.get_mut((attempt as usize).checked_sub(1)?))
+        else {
+            return;
+        };
         let earlier = std::mem::replace(&mut begun.used, Amount::of(usage));
         let agent = begun.agent.clone();
         self.book(&agent, |sum| sum.used = sum.used.beyond(earlier).and(Amount::of(usage)));

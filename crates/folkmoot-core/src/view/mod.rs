@@ -267,7 +267,12 @@ fn strategy(spec: &Spec, account: &Account) -> String {
 /// How the run stands, and why.
 pub fn status(run: &Run, alive: bool) -> (Status, Option<String>) {
     let Some(ending) = run.ending() else {
-        return (if alive { Status::Running } else { Status::Interrupted }, None);
+        let status = match alive {
+            _ if run.waits_for_person() => Status::NeedsInput,
+            true => Status::Running,
+            false => Status::Interrupted,
+        };
+        return (status, None);
     };
     let (status, reason) = match run.stop() {
         Some(Fault::Deadline) => (Status::Deadline, "deadline"),
@@ -425,6 +430,7 @@ fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
         Call::Agent { prompt, .. } => {
             (render::messages(spec, run.known(), &agent, prompt), None, None)
         }
+        Call::Person { prompt, .. } => (render::for_person(spec, run.known(), prompt), None, None),
         Call::Tool { request, .. } => {
             (Vec::new(), Some(request.arguments.clone()), Some(request.name.to_string()))
         }

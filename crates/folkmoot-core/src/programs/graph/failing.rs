@@ -6,7 +6,7 @@ use super::{
     walk::Walk,
 };
 use crate::{
-    call::{Fault, Prompt, Reply},
+    call::{Call, Fault, Prompt, Reply},
     scope::Step,
     verdict::{DECISIONS, Decision, Reading},
 };
@@ -31,8 +31,10 @@ impl Walk<'_, '_> {
             self.journal.fault(&failed, fault);
         }
         let again = prompt::after_failure(self.cx, prompt.clone(), fault);
+        // It is told of from now on; where its work goes may take a question.
+        let step = self.journal.step(id, turn.round, attempt, &failed, None, &[]);
         if attempt <= policy.retry {
-            self.journal.step(id, turn.round, attempt, &failed, None, &[id.clone()]);
+            self.journal.amend(step, &[id.clone()], None);
             self.ask_again(turn, attempt, again);
             return Ok(());
         }
@@ -40,7 +42,7 @@ impl Walk<'_, '_> {
             .filter(|edge| self.graph.edges[*edge].is_for_failures())
             .collect();
         if !spare.is_empty() {
-            self.go_round(turn, attempt, &failed, fault, &spare);
+            self.go_round(turn, step, fault, &spare);
             return Ok(());
         }
         let asked = attempt - 1 - policy.retry;
@@ -53,16 +55,15 @@ impl Walk<'_, '_> {
         match (decision, self.skipping(turn)) {
             _ if self.halted => {}
             (Decision::Retry, _) if asked < MOST_RETRIES => {
-                self.journal.step(id, turn.round, attempt, &failed, None, &[id.clone()]);
+                self.journal.amend(step, &[id.clone()], None);
                 let again = advice.into_iter().fold(again, Prompt::say);
                 self.ask_again(turn, attempt, again);
             }
             (Decision::Skip, Some(edges)) => {
                 self.tokens.skip(turn.agent, &"failed".into());
-                self.go_round(turn, attempt, &failed, fault, &edges);
+                self.go_round(turn, step, fault, &edges);
             }
             (Decision::Retry | Decision::Skip | Decision::Stop, _) => {
-                self.journal.step(id, turn.round, attempt, &failed, None, &[]);
                 self.tokens.finish(turn.agent);
                 self.tokens.fail(turn.agent, turn.token());
             }
@@ -71,19 +72,12 @@ impl Walk<'_, '_> {
     }
 
     /// Sends the work on as it came, with a note of who could not add to it.
-    fn go_round(
-        &mut self,
-        turn: &Turn,
-        attempt: u32,
-        failed: &Reply,
-        fault: &Fault,
-        edges: &[usize],
-    ) {
+    fn go_round(&mut self, turn: &Turn, step: usize, fault: &Fault, edges: &[usize]) {
         let id = self.id(turn.agent);
         let mut token: Token = turn.token();
         token.missing.push((id.clone(), prompt::why(fault)));
         let next = self.went(edges, turn.round);
-        self.journal.step(id, turn.round, attempt, failed, None, &next);
+        self.journal.amend(step, &next, None);
         self.tokens.finish(turn.agent);
         self.send(turn.agent, edges, &token);
     }
@@ -109,9 +103,8 @@ impl Walk<'_, '_> {
         let stop = (Decision::Stop, None);
         let Some(lead) = self.cx.spec().team.lead() else { return Ok(stop) };
         let place = self.graph.clocks.phase(&self.cx.at("lead"));
-        let name = format!("failure-{}", self.journal.steps() + 1);
-        let id = self.id(turn.agent);
-        let question = prompt::of_failure(self.cx, id, attempt, fault);
+        let name = format!("failure-{}", self.journal.steps());
+        let question = prompt::of_failure(self.cx, self.id(turn.agent), attempt, fault);
         let mut reply = place.ask(&name, &lead.id, question.clone())?;
         let mut read = decision(&reply);
         if read.is_none() && !reply.is_stopped() {
@@ -122,14 +115,26 @@ impl Walk<'_, '_> {
         Ok(read.unwrap_or(stop))
     }
 
-    /// What a person says to a failure.
+    /// What a person says to a failure; until then the run is suspended.
     fn ask_person(
         &mut self,
-        _turn: &Turn,
-        _attempt: u32,
-        _fault: &Fault,
+        turn: &Turn,
+        attempt: u32,
+        fault: &Fault,
     ) -> Step<(Decision, Option<String>)> {
-        Ok((Decision::Stop, None))
+        let agent = self.id(turn.agent).clone();
+        let place = self.cx.at("person");
+        let name = format!("failure-{}", self.journal.steps());
+        let prompt = prompt::of_failure(self.cx, &agent, attempt, fault);
+        let question = Call::Person { agent, prompt };
+        let mut reply = place.call(&name, question.clone())?;
+        let mut read = decision(&reply);
+        if read.is_none() && !reply.is_stopped() {
+            reply = place.at(&name).call("again", question)?;
+            read = decision(&reply);
+        }
+        self.halted |= reply.is_stopped();
+        Ok(read.unwrap_or((Decision::Stop, None)))
     }
 }
 

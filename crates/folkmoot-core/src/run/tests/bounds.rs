@@ -44,6 +44,7 @@ impl World for Honest {
             return None;
         }
         let (outcome, usage) = match &entry.call {
+            Call::Person { .. } => return None,
             Call::Tool { .. } if fails => (Err(failed()), Usage::default()),
             Call::Tool { .. } => (Ok(text(&mut random, 2000)), Usage::default()),
             Call::Agent { prompt, .. } => {
