@@ -213,11 +213,6 @@ impl<'a> Scope<'a> {
         turn::take(self, name, self.agent(agent), prompt)
     }
 
-    /// The key of what is called `name` here.
-    pub(crate) fn key(&self, name: &str) -> Key {
-        Key::under(&self.path, name)
-    }
-
     /// Makes one call and halts until there is a reply.
     pub(crate) fn call(&self, name: &str, call: Call) -> Step<Reply> {
         self.want(name, call, None)

@@ -67,7 +67,7 @@ impl Team {
             Call::Agent { target, .. } if *target != FIRST_TARGET => {
                 Cow::Owned(agent.answered_by(*target))
             }
-            Call::Agent { .. } | Call::Tool { .. } => Cow::Borrowed(agent),
+            Call::Agent { .. } | Call::Tool { .. } | Call::Person { .. } => Cow::Borrowed(agent),
         }
     }
 

@@ -121,9 +121,9 @@ pub(super) fn default_judge(
         (None, Some(name)) => (name.clone(), Place { span: None, path: "default_model".into() }),
         (None, None) => return None,
     };
-    let target = Builder { file, input, told }.resolve(&name, &place);
+    let (target, fallbacks) = Builder { file, input, told }.resolve(&name, &place);
     let retries = if matches!(target, Target::Model(_)) { MODEL_RETRIES as u32 } else { 0 };
-    Some(Agent { name: "judge".into(), retries, ..Agent::new(id, target) })
+    Some(Agent { name: "judge".into(), retries, fallbacks, ..Agent::new(id, target) })
 }
 
 /// An agent of a file that has a name.

@@ -18,7 +18,7 @@ use crate::{
 pub(crate) fn take(cx: &Scope, name: &str, agent: &Agent, prompt: Prompt) -> Step<Reply> {
     let turn = cx.at(name);
     let (place, first) = if agent.grants.is_empty() { (cx, name) } else { (&turn, "model-1") };
-    let mut chain = Chain { agent, target: FIRST_TARGET };
+    let mut chain = Chain::of(agent);
     let mut reply = chain.ask(place, first, prompt)?;
     if tool_calls(&reply).is_empty() {
         return Ok(reply);
@@ -44,14 +44,19 @@ pub(crate) fn take(cx: &Scope, name: &str, agent: &Agent, prompt: Prompt) -> Ste
 }
 
 /// The targets of an agent; whoever answered last in a turn is asked first from then on.
-struct Chain<'a> {
+pub(crate) struct Chain<'a> {
     agent: &'a Agent,
     target: u32,
 }
 
-impl Chain<'_> {
+impl<'a> Chain<'a> {
+    /// All of them, none asked yet.
+    pub(crate) fn of(agent: &'a Agent) -> Chain<'a> {
+        Chain { agent, target: FIRST_TARGET }
+    }
+
     /// Asks until somebody answers, or fails in a way that another target would too (agents.md §3).
-    fn ask(&mut self, cx: &Scope, name: &str, prompt: Prompt) -> Step<Reply> {
+    pub(crate) fn ask(&mut self, cx: &Scope, name: &str, prompt: Prompt) -> Step<Reply> {
         if self.agent.next_target(self.target).is_none() {
             return cx.call(name, self.request(prompt));
         }

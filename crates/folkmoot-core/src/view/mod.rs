@@ -462,7 +462,7 @@ fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
 fn later_target(call: &Call) -> Option<u32> {
     match call {
         Call::Agent { target, .. } => Some(*target).filter(|target| *target > FIRST_TARGET),
-        Call::Tool { .. } => None,
+        Call::Tool { .. } | Call::Person { .. } => None,
     }
 }
 

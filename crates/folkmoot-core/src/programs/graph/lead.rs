@@ -7,9 +7,9 @@
 use serde_json::Value;
 
 use crate::{
-    call::{Call, Part, Prompt, Reply, ToolCall},
+    call::{Part, Prompt, Reply, ToolCall},
     event::{Ending, Text},
-    programs::language,
+    programs::{language, turn::Chain},
     scope::{Scope, Step},
     team::{Agent, AgentId},
     words::Language,
@@ -78,11 +78,11 @@ enum Given {
 /// Lets the lead work until it has an answer.
 pub(super) fn run(cx: &Scope, lead: &Agent, desk: &mut dyn Desk) -> Step<Ending> {
     let place = cx.at("lead");
+    let mut chain = Chain::of(lead);
     let mut notes = Notes::default();
     let mut prompt = with_state(Prompt::task(), desk);
     for step in 1..=lead.max_steps.max(1) {
-        let call = Call::Agent { agent: lead.id.clone(), prompt };
-        let reply = place.call(&format!("model-{step}"), call)?;
+        let reply = chain.ask(&place, &format!("model-{step}"), prompt)?;
         let calls = match reply.contribution() {
             _ if reply.is_stopped() => return Ok(desk.ending(None)),
             None => return Ok(Ending::failed("error", Vec::new())),
