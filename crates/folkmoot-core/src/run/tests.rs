@@ -8,6 +8,7 @@ mod cancels;
 mod chains;
 mod clocks;
 mod crashes;
+mod graphs;
 mod hand;
 mod laws;
 mod programs;

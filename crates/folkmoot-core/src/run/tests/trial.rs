@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::world::Answers;
+use super::{graphs, world::Answers};
 use crate::{
     call::{Answer, Fault, Tokens, Usage},
     event::{Event, Record, Settled},
@@ -19,7 +19,7 @@ use crate::{
         weather::Weather,
     },
     spec::{Collaboration, Spec},
-    team::{Agent, AgentId, Fallback, Model, Target},
+    team::{Agent, AgentId, Fallback, Model, PARENT, Target},
     testing::{agent, ids, spec},
     time::Duration,
 };
@@ -29,6 +29,9 @@ type Strategy = fn(&mut Random, &[AgentId], Clocks) -> Collaboration;
 /// How a team can be told to work; a further strategy is a further line.
 const STRATEGIES: [Strategy; 7] =
     [broadcast, sequential, debate, consensus, relay, supervise, adaptive];
+
+/// Ways of working in which it matters who answers first.
+const GRAPHS: [Strategy; 3] = [graphs::shape; 3];
 
 fn broadcast(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaboration {
     Collaboration::Broadcast(Broadcast { agents: agents.to_vec(), rounds: rounds(random), clocks })
@@ -139,11 +142,19 @@ fn member(random: &mut Random, name: &str) -> Agent {
     Agent { limits: limits(random, 24), grants, max_steps, target, fallbacks, ..agent(name, &[]) }
 }
 
-fn team(random: &mut Random, clocks: Clocks) -> Spec {
-    let names = &["a", "b", "c"][..2 + random.below(2) as usize];
+fn team(random: &mut Random, clocks: Clocks, strategies: &[Strategy]) -> Spec {
+    let names = &["a", "b", "c", "d"][..2 + random.pick(&[0, 0, 0, 1, 1, 1, 2]) as usize];
     let agents = names.iter().map(|name| member(random, name)).collect();
-    let strategy = random.pick(&STRATEGIES);
-    Spec { limits: limits(random, 8), ..spec(agents, strategy(random, &ids(names), clocks)) }
+    let strategy = random.pick(strategies);
+    let mut spec = spec(agents, strategy(random, &ids(names), clocks));
+    if matches!(spec.collaboration, Collaboration::Dispatch(_))
+        || graphs::is_graph(&spec) && random.one_in(2)
+    {
+        let max_steps = 1 + random.below(8) as u32;
+        let lead = Agent { grants: Vec::new(), max_steps, ..member(random, PARENT) };
+        spec.team.staff.push(lead);
+    }
+    Spec { limits: limits(random, 8), ..spec }
 }
 
 /// A random team in bad weather.
@@ -166,7 +177,8 @@ impl Trial {
     pub(super) fn quiet(seed: u64) -> Trial {
         let mut random = Random::new(seed);
         let clocks = clocks(&mut random);
-        let spec = Arc::new(team(&mut random, clocks));
+        let strategies = [&STRATEGIES[..], &GRAPHS].concat();
+        let spec = Arc::new(team(&mut random, clocks, &strategies));
         let world = Answers { seed: random.next(), order: random.next(), counts: true };
         let hazards = OF_CALLS.into_iter().chain([Hazard::Latency, Hazard::Silence]).collect();
         let cancelled_after = perhaps(&mut random, 6, |it| it.below(6) as usize);
@@ -181,7 +193,8 @@ impl Trial {
     /// Nothing about it depends on when something happens.
     pub(super) fn timeless(seed: u64) -> Trial {
         let mut random = Random::new(seed);
-        let mut spec = team(&mut random, Clocks { timeout: None, call_timeout: None });
+        let clocks = Clocks { timeout: None, call_timeout: None };
+        let mut spec = team(&mut random, clocks, &STRATEGIES);
         let slots = |of: Limits| Limits { concurrency: of.concurrency, ..Limits::default() };
         spec.limits = slots(spec.limits);
         spec.team.agents.iter_mut().for_each(|agent| agent.limits = slots(agent.limits));
@@ -240,6 +253,8 @@ impl Trial {
                 sim.feed(Event::CancelRequested, &mut weather);
             } else if self.is_disturbed && sim.run.ending().is_none() && random.one_in(3) {
                 sim.feed(disturbance(&mut random, &sim.log), &mut weather);
+            } else if sim.run.waits_for_person() {
+                sim.feed_all(graphs::answers(&sim, self.world.seed), &mut weather);
             } else if !sim.advance(&mut weather) {
                 assert!(sim.run.ending().is_some(), "it has not ended, but nothing can happen");
                 if amendments == 0 {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::graphs;
 use crate::{
     call::{Answer, Call, Tokens, ToolCall, Usage},
     key::Key,
@@ -37,6 +38,8 @@ impl World for Answers {
         let mut random = Random::named(self.seed ^ nth, key.as_str());
         let outcome = if key.as_str().ends_with("plan") && !random.one_in(4) {
             Answer::text(random.pick(&PLANS))
+        } else if graphs::is_graph(spec) && !random.one_in(3) {
+            graphs::says(&mut random, spec, &entry.call)
         } else {
             answer(&mut random, spec, &entry.call)
         };
