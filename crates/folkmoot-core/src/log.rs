@@ -133,7 +133,7 @@ impl<'a> Conversations<'a> {
     /// known, or leads back to the call itself.
     fn add(&mut self, key: &'a Key, call: &'a Call) -> Result<(), &'a Key> {
         let continued = match call {
-            Call::Agent { prompt, .. } => prompt.continues.as_ref(),
+            Call::Agent { prompt, .. } | Call::Person { prompt, .. } => prompt.continues.as_ref(),
             Call::Tool { .. } => None,
         };
         let before = continued.map(|key| self.places.get(key).copied().ok_or(key)).transpose()?;
