@@ -309,6 +309,14 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn blanks_before_a_reply_are_looked_at_once_each() {
+        let blanks = (0..1 << 17).map(|_| " ").chain(["\u{feff}", "\n", "{"]);
+        let chunks = stream::iter(blanks.map(|text| Ok(Bytes::from(text))));
+        let patience = Patience::default();
+        assert_eq!(Body::new(chunks, &patience).first_byte().await, Ok(Some(b'{')));
+    }
+
+    #[tokio::test]
     async fn a_reply_has_a_size_limit() {
         let chunk = Bytes::from(": much\n".repeat(1 << 20));
         let endless = stream::repeat_with(move || Ok(chunk.clone()));
