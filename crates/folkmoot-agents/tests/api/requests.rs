@@ -38,7 +38,7 @@ fn spec(task: &str, agents: Vec<Agent>, rounds: u32) -> Spec {
     let ids = agents.iter().map(|agent| agent.id.clone()).collect();
     let broadcast = Broadcast { agents: ids, rounds, clocks: Clocks::default() };
     Spec {
-        team: Team { name: "team".into(), agents },
+        team: Team::new("team", agents),
         task: task.into(),
         collaboration: Collaboration::Broadcast(broadcast),
         auto: None,

@@ -45,7 +45,7 @@ fn spec(who: Who, people: usize, how: impl FnOnce(Vec<AgentId>) -> Collaboration
     let agents: Vec<Agent> = agents.collect();
     let ids = agents.iter().map(|agent| agent.id.clone()).collect();
     Arc::new(Spec {
-        team: Team { name: "bench".into(), agents },
+        team: Team::new("bench", agents),
         task: TASK.into(),
         collaboration: how(ids),
         auto: None,

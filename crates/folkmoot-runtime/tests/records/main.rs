@@ -78,7 +78,7 @@ fn chain(names: &[&str]) -> Arc<Spec> {
     let agents: Vec<Agent> = names.iter().map(|name| Agent::new(name, model())).collect();
     let order = agents.iter().map(|agent| agent.id.clone()).collect();
     Arc::new(Spec {
-        team: Team { name: "team".into(), agents },
+        team: Team::new("team", agents),
         task: "TASK".into(),
         collaboration: Collaboration::Sequential(Sequential { order, clocks: Clocks::default() }),
         auto: None,
