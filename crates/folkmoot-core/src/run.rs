@@ -369,8 +369,9 @@ impl Run {
         for record in records {
             match &record.event {
                 // What a person is asked nobody carries out: an answer comes or does not.
-                Event::Asked { call: Call::Person { .. }, .. } => {}
-                Event::Asked { key, .. } => commands.push(Command::Start(key.clone())),
+                Event::Asked { key, call, .. } if !call.is_for_person() => {
+                    commands.push(Command::Start(key.clone()));
+                }
                 Event::Withdrawn { key, .. } => {
                     commands.retain(|it| *it != Command::Start(key.clone()));
                     commands.push(Command::Abort(key.clone()));
@@ -386,6 +387,7 @@ impl Run {
                 | Event::Inherited { .. }
                 | Event::Prompted { .. }
                 | Event::Answered { .. }
+                | Event::Asked { .. }
                 | Event::CancelRequested
                 | Event::Ticked
                 | Event::Woken { .. }

@@ -208,7 +208,7 @@ impl Shape {
     /// What a value should have been.
     pub fn expectation(&self) -> String {
         match self {
-            Shape::Text | Shape::Suggested(_) => "a text".into(),
+            Shape::Text | Shape::Suggested(_) | Shape::String { .. } => "a text".into(),
             Shape::Word(words) => alternatives(words),
             Shape::Flag => "true or false".into(),
             Shape::Whole { min, max: ENDLESS } => format!("a whole number of at least {min}"),
@@ -220,7 +220,6 @@ impl Shape {
             Shape::Record(_) => "a map".into(),
             Shape::TextOr(_) | Shape::LineOr { .. } => "a text or a map".into(),
             Shape::WordOr(words, _) => format!("{}, or a map", alternatives(words)),
-            Shape::String { .. } => "a text".into(),
             Shape::Named(_) => "a map of names and maps".into(),
             Shape::Json | Shape::Later => "a value".into(),
         }

@@ -126,10 +126,10 @@ impl Run {
     }
 
     fn settle(&mut self, key: &Key, outcome: Outcome) {
-        if let Some(entry) = self.known.settle(key, outcome, self.seq, self.at) {
-            if entry.is_charged() {
-                self.ledger.settle(entry);
-            }
+        if let Some(entry) = self.known.settle(key, outcome, self.seq, self.at)
+            && entry.is_charged()
+        {
+            self.ledger.settle(entry);
         }
     }
 

@@ -254,8 +254,10 @@ impl Audit {
     }
 
     fn answer(&mut self, key: &Key, attempt: u32, usage: Usage) -> Option<AgentId> {
-        if self.open.get(key).is_some_and(|open| open.agent.is_none()) {
-            self.close(key);
+        if let Some(Open { agent: None, attempt: asked, .. }) = self.open.get(key) {
+            if *asked == attempt {
+                self.close(key);
+            }
             return None;
         }
         let begun = self.calls.get(key)?.get((attempt as usize).checked_sub(1)?)?.clone();

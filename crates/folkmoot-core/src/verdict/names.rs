@@ -119,7 +119,11 @@ impl<T: Copy + PartialEq> Names<'_, T> {
             let line = unlisted(line).unwrap_or(line);
             closed.behind_label(line).filter(|value| !is_bare(value))
         };
-        spoken.lines().filter_map(value).last().map_or(Reading::None, |value| place(&closed, value))
+        spoken
+            .lines()
+            .filter_map(value)
+            .next_back()
+            .map_or(Reading::None, |value| place(&closed, value))
     }
 
     fn closed(&self) -> Closed<T> {

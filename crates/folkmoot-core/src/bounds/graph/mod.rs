@@ -9,7 +9,7 @@ mod paths;
 mod shape;
 
 pub(in crate::bounds) use shape::Taken;
-use shape::{Shape, is_criterion};
+use shape::{AFTER_THE_END, Shape, is_criterion};
 
 use super::{
     forecast::{Forecast, WORDS},
@@ -122,7 +122,13 @@ impl Forecast<'_> {
 
     /// One graph, to whose first agents these works come. Gives what its works come to.
     fn along(&mut self, phase: &str, shape: &Shape, team: &Team, carried: Most) -> Most {
-        let runs = shape.runs(|_| shape.all_rounds());
+        let mut runs = shape.runs(|_| shape.all_rounds());
+        if shape.graph.routing == Routing::Lead {
+            // After the end anybody may be dispatched, also whom no work can reach.
+            for runs in &mut runs {
+                *runs = runs.saturating_add(AFTER_THE_END);
+            }
+        }
         let sizes = self.sizes(shape, &runs, team, carried);
         let who: Vec<AgentId> = (shape.structure.agents.iter().zip(&runs))
             .filter(|(_, runs)| **runs > 0)
@@ -222,7 +228,8 @@ impl Forecast<'_> {
             })
             .collect();
         let missing: u64 = team.agents.iter().map(|it| 2 * it.name.len() as u64 + 64).sum();
-        for agent in shape.onward() {
+        let unreachable = (0..count).filter(|agent| !shape.structure.is_reachable(*agent));
+        for agent in shape.onward().into_iter().chain(unreachable) {
             let member = self.member(id(agent));
             let mut shown = Most::NOTHING;
             for edge in shape.structure.incoming(agent) {
@@ -240,10 +247,7 @@ impl Forecast<'_> {
                     team.lead().map(|lead| escaped(self.member(&lead.id).said(Most::UNKNOWN)));
                 read += advice.unwrap_or(Most::NOTHING).times(u64::from(MOST_RETRIES));
             }
-            let said = match goes_round(agent) {
-                true => member.said(Most::UNKNOWN),
-                false => member.said(read),
-            };
+            let said = member.said(if goes_round(agent) { Most::UNKNOWN } else { read });
             if runs[agent] > 1 {
                 read += said + FRAME;
             }

@@ -1,8 +1,10 @@
 //! How many steps and calls a graph can take, if no call fails (graph.md §16).
 
+use std::collections::BTreeSet;
+
 use crate::{
     bounds::Range,
-    programs::graph::{Dispatch, Graph, Group, Remedy, Routing, Structure, Test},
+    programs::graph::{Dispatch, Graph, Group, Join, Remedy, Routing, Structure, Test},
     team::Team,
 };
 
@@ -10,7 +12,7 @@ use crate::{
 const CALLS_OF_A_FAILURE: u64 = 2;
 
 /// How many dispatches are still run after the end.
-const AFTER_THE_END: u64 = 3;
+pub(super) const AFTER_THE_END: u64 = 3;
 
 /// What a graph takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +114,7 @@ impl<'a> Shape<'a> {
 
     /// By agent: how often it runs at the most, if its loop has so many rounds.
     pub(super) fn runs(&self, rounds: impl Fn(usize) -> u64) -> Vec<u64> {
+        let behind_loops = self.behind_loops();
         let mut runs: Vec<Option<u64>> = vec![None; self.count()];
         for agent in 0..self.count() {
             let mut way = Vec::new();
@@ -126,8 +129,14 @@ impl<'a> Shape<'a> {
                 if let Some(own) = self.structure.loop_of(at) {
                     break rounds(own);
                 }
-                if self.is_single || self.structure.is_join(at) {
+                if self.is_single {
                     break 1;
+                }
+                if self.structure.is_join(at) {
+                    // One that does not wait for all starts again with what a later round brings.
+                    let join = self.graph.join(&self.structure.agents[at]);
+                    let is_late = join != Join::All && behind_loops.contains(&at);
+                    break if is_late { self.all_rounds() } else { 1 };
                 }
                 // As often as its only source; the lead hands out once.
                 let source = self.structure.inputs(at).next();
@@ -138,9 +147,17 @@ impl<'a> Shape<'a> {
                 at = source;
             };
             runs[at] = Some(known);
-            way.into_iter().for_each(|at| runs[at] = Some(known));
+            for at in way {
+                runs[at] = Some(known);
+            }
         }
         runs.into_iter().map(Option::unwrap_or_default).collect()
+    }
+
+    /// The agents to which a loop can send work.
+    fn behind_loops(&self) -> BTreeSet<usize> {
+        let entered = self.structure.loops.iter().filter_map(|it| it.agents.first());
+        entered.flat_map(|agent| self.structure.reached(*agent, |_| true)).collect()
     }
 
     /// Whether an agent is asked once more for its choice.

@@ -28,7 +28,7 @@ impl Reading<'_> {
         if fields.get("any_of").is_none() && fields.get("all_of").is_none() {
             if !fields.is_faulty() {
                 let message = "termination needs any_of or all_of".to_owned();
-                self.tell("bad_condition", message, fields.place.clone());
+                self.tell("bad_condition", message, &fields.place);
             }
             return None;
         }
@@ -53,7 +53,7 @@ impl Reading<'_> {
             let item = fields.get(key)?;
             if fields.list(key).is_empty() {
                 let message = format!("{key} must not be empty");
-                self.tell("bad_condition", message, item.place.clone());
+                self.tell("bad_condition", message, &item.place);
             }
             let members = fields.list(key).iter().filter_map(Item::fields);
             Some(members.filter_map(|fields| self.member(fields)).collect())
@@ -73,14 +73,14 @@ impl Reading<'_> {
             if !(kinds.is_empty() && fields.is_faulty()) {
                 let found = if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") };
                 let message = format!("a condition names exactly one kind; found {found}");
-                self.tell("bad_condition", message, fields.place.clone());
+                self.tell("bad_condition", message, &fields.place);
             }
             return None;
         }
         let of = fields.get("loop").and_then(|item| self.named("loop", item));
         if fields.get("loop").is_some() && kinds[0] != "max_iterations" {
             let message = "loop stands only beside max_iterations".to_owned();
-            self.tell("bad_condition", message, fields.key("loop").clone());
+            self.tell("bad_condition", message, fields.key("loop"));
         }
         let test = match kinds[0] {
             "max_iterations" => {
@@ -101,7 +101,7 @@ impl Reading<'_> {
         if criterion.trim().is_empty() {
             let message =
                 format!("converged must be a criterion in words; got {}", quoted(criterion));
-            self.tell("bad_value", message, place);
+            self.tell("bad_value", message, &place);
             return None;
         }
         let declared_by = listing::find(self.team, criterion.trim()).map(|agent| agent.id.clone());
@@ -124,7 +124,7 @@ impl Reading<'_> {
             None => {
                 if !fields.is_broken("agent") {
                     let message = "result_matches needs an agent".to_owned();
-                    self.tell("bad_condition", message, fields.place.clone());
+                    self.tell("bad_condition", message, &fields.place);
                 }
                 None
             }
@@ -138,7 +138,7 @@ impl Reading<'_> {
         let Some(repeats) = fields.whole("repeats") else {
             if !fields.is_broken("repeats") {
                 let message = "repeats must be a whole number of at least 2; got nothing";
-                self.tell("bad_value", message.to_owned(), fields.place.clone());
+                self.tell("bad_value", message.to_owned(), &fields.place);
             }
             return None;
         };
@@ -153,17 +153,17 @@ impl Reading<'_> {
         if !tests.iter().any(|key| is_there(key)) {
             if !fields.is_faulty() {
                 let message = format!("{what} needs at least one of {}", tests.join(", "));
-                self.tell("bad_condition", message, fields.place.clone());
+                self.tell("bad_condition", message, &fields.place);
             }
             return None;
         }
         if fields.text("contains").is_some_and(|text| text.is_empty()) {
             let message = "contains matches every reply".to_owned();
-            self.tell("bad_condition", message, fields.place_of("contains").clone());
+            self.tell("bad_condition", message, fields.place_of("contains"));
         }
         if fields.flag("no_changes") == Some(false) {
             let message = "no_changes must be true; got false".to_owned();
-            self.tell("bad_value", message, fields.place_of("no_changes").clone());
+            self.tell("bad_value", message, fields.place_of("no_changes"));
         }
         Some(Matchers {
             contains: fields.text("contains").cloned(),
@@ -207,13 +207,13 @@ impl Reading<'_> {
         match Pattern::parse(text) {
             Ok(pattern) if pattern.matches("") => {
                 let message = "regex matches every reply".to_owned();
-                self.tell("bad_condition", message, item.place.clone());
+                self.tell("bad_condition", message, &item.place);
                 None
             }
             Ok(pattern) => Some(pattern),
             Err(why) => {
                 let message = format!("invalid regex {}: {why}", quoted(text));
-                self.tell("bad_condition", message, item.place.clone());
+                self.tell("bad_condition", message, &item.place);
                 None
             }
         }

@@ -41,7 +41,7 @@ impl Reading<'_> {
         let placed = placed.unwrap_or_default();
         if placed.is_empty() && is_sound && !is_broken {
             let message = "no edges defined — provide topology+agents or flow";
-            self.tell("bad_config", message.to_owned(), self.given.place.clone());
+            self.tell("bad_config", message.to_owned(), &self.given.place);
             return None;
         }
         let merged = self.merged(placed);
@@ -68,7 +68,7 @@ impl Reading<'_> {
         if agents.is_empty() {
             if self.given.list("agents").is_empty() {
                 let message = "topology requires at least one agent in 'agents' field";
-                self.tell("bad_config", message.to_owned(), place);
+                self.tell("bad_config", message.to_owned(), &place);
             }
             return None;
         }
@@ -82,13 +82,13 @@ impl Reading<'_> {
         for item in self.given.list("agents") {
             if let Some(text) = item.text().filter(|_| item.is_bare) {
                 let message = format!("agents must be a list of names; got {text}");
-                self.tell("bad_value", message, item.place.clone());
+                self.tell("bad_value", message, &item.place);
                 continue;
             }
             let Some(agent) = self.named("agents", item) else { continue };
             if agents.contains(&agent) {
                 let message = format!("{} is listed twice in agents", quoted(agent.as_str()));
-                self.tell("bad_name", message, item.place.clone());
+                self.tell("bad_name", message, &item.place);
             } else {
                 agents.push(agent);
             }
@@ -121,7 +121,7 @@ impl Reading<'_> {
         }
         let name = |key| fields.text(key).map(|name| name.trim()).filter(|name| !name.is_empty());
         let (Some(from), Some(to)) = (name("from"), name("to")) else {
-            self.tell("bad_edge", "invalid flow edge object".to_owned(), place);
+            self.tell("bad_edge", "invalid flow edge object".to_owned(), &place);
             return None;
         };
         let (from, to) = (self.end(from, "from", &place), self.end(to, "to", &place));
@@ -143,12 +143,12 @@ impl Reading<'_> {
             for key in ["exit", "when", "default"] {
                 if fields.get(key).is_some() {
                     let message = format!("Edge from \"{PARENT}\" cannot have {key}");
-                    self.tell("bad_edge", message, fields.key(key).clone());
+                    self.tell("bad_edge", message, fields.key(key));
                 }
             }
         } else if edge.to.as_str() == PARENT && fields.flag("exit") == Some(false) {
             let message = format!("Edge to \"{PARENT}\" cannot have exit: false");
-            self.tell("bad_edge", message, fields.place_of("exit").clone());
+            self.tell("bad_edge", message, fields.place_of("exit"));
         }
     }
 
@@ -156,7 +156,7 @@ impl Reading<'_> {
         if let Some(failed) = fields.flag("failed") {
             if !failed {
                 let message = "failed must be true; got false".to_owned();
-                self.tell("bad_value", message, fields.place_of("failed").clone());
+                self.tell("bad_value", message, fields.place_of("failed"));
             }
             return Some(Guard::Failed);
         }
@@ -204,7 +204,7 @@ impl Reading<'_> {
         for Placed { edge, place, .. } in edges {
             if edge.from.as_str() == PARENT && edge.to.as_str() == PARENT {
                 let message = format!("Edge from \"{PARENT}\" to \"{PARENT}\" is not allowed");
-                self.tell("bad_edge", message, place.clone());
+                self.tell("bad_edge", message, place);
             }
         }
         if !are_all {
@@ -217,11 +217,11 @@ impl Reading<'_> {
         let place = place();
         if !edges.iter().any(|it| it.edge.exit) {
             let message = "No exit edge found: graph has no termination path";
-            self.tell("no_exit", message.to_owned(), place.clone());
+            self.tell("no_exit", message.to_owned(), &place);
         }
         if !edges.iter().any(|it| it.edge.from.as_str() == PARENT) {
             let message = "No entry point found: graph must have at least one edge from \"parent\"";
-            self.tell("no_entry", message.to_owned(), place);
+            self.tell("no_entry", message.to_owned(), &place);
         }
     }
 
@@ -234,11 +234,11 @@ impl Reading<'_> {
             let agent = quoted(agent.as_str());
             if let [Placed { edge: Edge { when: Some(_), .. }, place, .. }] = edges[..] {
                 let message = format!("The only edge from {agent} cannot have when");
-                self.tell("bad_edge", message, place.clone());
+                self.tell("bad_edge", message, place);
             }
             if let Some(second) = edges.iter().filter(|it| it.edge.default).nth(1) {
                 let message = format!("Two default edges leave {agent}");
-                self.tell("bad_edge", message, second.place.clone());
+                self.tell("bad_edge", message, &second.place);
             }
         }
     }

@@ -68,7 +68,7 @@ impl Reading<'_> {
         if routing == Routing::Lead && self.team.lead().is_none() {
             let message = "routing: lead needs a lead: give the team a prompt";
             let place = self.get("routing").map_or(&self.given.place, |item| &item.place).clone();
-            self.tell("no_lead", message.to_owned(), place);
+            self.tell("no_lead", message.to_owned(), &place);
         }
         let on_failure = self.get("on_failure").and_then(on_failure).unwrap_or(OnFailure {
             retry: 0,
@@ -92,8 +92,8 @@ impl Reading<'_> {
             result,
             routing,
             clocks: Clocks {
-                timeout: self.time("timeout").unwrap_or(Clocks::default().timeout),
-                call_timeout: self.time("call_timeout").flatten(),
+                timeout: self.clock("timeout", Clocks::default().timeout),
+                call_timeout: self.clock("call_timeout", None),
             },
         })
     }
@@ -107,12 +107,14 @@ impl Reading<'_> {
         self.get(key)?.text().map(|word| &**word)
     }
 
-    fn time(&self, key: &str) -> Option<Option<Duration>> {
-        self.given.time(key).or_else(|| self.shared?.time(key))
+    /// A clock; `usual` if nothing is said of it.
+    fn clock(&self, key: &str, usual: Option<Duration>) -> Option<Duration> {
+        let given = self.given.time(key).or_else(|| self.shared?.time(key));
+        given.unwrap_or(usual)
     }
 
-    fn tell(&mut self, code: &'static str, message: String, place: Place) {
-        self.told.push(Diagnostic::error(code, message).at(&place));
+    fn tell(&mut self, code: &'static str, message: String, place: &Place) {
+        self.told.push(Diagnostic::error(code, message).at(place));
     }
 
     /// The agent that a key names.
@@ -157,7 +159,7 @@ impl Reading<'_> {
             return Some(default);
         }
         let message = "converged needs a judge: name one or give a model";
-        self.tell("no_judge", message.to_owned(), place);
+        self.tell("no_judge", message.to_owned(), &place);
         None
     }
 
@@ -188,7 +190,7 @@ impl Reading<'_> {
             if quorum as usize > into {
                 let message =
                     format!("quorum must be a whole number from 1 to {into}; got {quorum}");
-                self.tell("bad_value", message, fields.place_of("quorum").clone());
+                self.tell("bad_value", message, fields.place_of("quorum"));
             }
             return Join::Quorum(quorum as u32);
         }

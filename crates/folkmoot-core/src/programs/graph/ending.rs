@@ -44,7 +44,7 @@ impl Program for Graph {
     fn run(&self, cx: &Scope) -> Step<Ending> {
         match (self.routing, cx.spec().team.lead()) {
             (Routing::Lead, Some(lead)) => self.led(cx, lead),
-            (Routing::Engine | Routing::Lead, _) => close(cx, self.walk(cx, Begin::default())?),
+            (Routing::Engine | Routing::Lead, _) => close(cx, &self.walk(cx, &Begin::default())?),
         }
     }
 }
@@ -81,7 +81,7 @@ impl Program for Stages {
                 steps: last.steps,
                 works: std::mem::take(&mut last.works),
             };
-            last = stage.graph.walk(&cx.at(&stage.name), begin)?;
+            last = stage.graph.walk(&cx.at(&stage.name), &begin)?;
             let ends = match last.how {
                 How::Completed => false,
                 How::Stopped(reason) => reason.is_bound() && !stage.goes_on,
@@ -91,7 +91,7 @@ impl Program for Stages {
                 break;
             }
         }
-        close(cx, last)
+        close(cx, &last)
     }
 }
 
@@ -106,7 +106,7 @@ impl Stages {
 
 impl Graph {
     /// Lets the work move until it has come to its end.
-    fn walk(&self, cx: &Scope, begin: Begin) -> Step<Walked> {
+    fn walk(&self, cx: &Scope, begin: &Begin) -> Step<Walked> {
         let structure = Structure::of(&self.edges);
         let mut walk = Walk::new(self, &structure, cx, begin);
         let gone = walk.go();
@@ -149,16 +149,14 @@ impl Walked {
             How::Stopped(reason) => (reason.as_str(), reason.is_bound()),
             How::Failed | How::Halted => return Ending::failed("error", self.works.clone()),
         };
-        let ending = match is_bound {
-            true => Ending::bound(reason, Vec::new()),
-            false => Ending::done(reason, Vec::new()),
-        };
+        let ending = if is_bound { Ending::bound } else { Ending::done };
+        let ending = ending(reason, Vec::new());
         Ending { answer: Some(answer), ..ending }
     }
 }
 
 /// The end of a run: the lead's closing answer where there is a lead, else the works.
-fn close(cx: &Scope, walked: Walked) -> Step<Ending> {
+fn close(cx: &Scope, walked: &Walked) -> Step<Ending> {
     let is_delivered = matches!(walked.how, How::Completed | How::Stopped(_));
     let mut answer = walked.works.clone();
     if let Some(lead) = cx.spec().team.lead().filter(|_| is_delivered) {

@@ -34,7 +34,7 @@ impl Walk<'_, '_> {
         // It is told of from now on; where its work goes may take a question.
         let step = self.journal.step(id, turn.round, attempt, &failed, None, &[]);
         if attempt <= policy.retry {
-            self.journal.amend(step, &[id.clone()], None);
+            self.journal.amend(step, std::slice::from_ref(id), None);
             self.ask_again(turn, attempt, again);
             return Ok(());
         }
@@ -55,7 +55,7 @@ impl Walk<'_, '_> {
         match (decision, self.skipping(turn)) {
             _ if self.halted => {}
             (Decision::Retry, _) if asked < MOST_RETRIES => {
-                self.journal.amend(step, &[id.clone()], None);
+                self.journal.amend(step, std::slice::from_ref(id), None);
                 let again = advice.into_iter().fold(again, Prompt::say);
                 self.ask_again(turn, attempt, again);
             }

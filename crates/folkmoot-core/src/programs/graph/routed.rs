@@ -25,7 +25,7 @@ impl Graph {
     /// Lets the lead route.
     pub(super) fn led(&self, cx: &Scope, lead: &Agent) -> Step<Ending> {
         let structure = Structure::of(&self.edges);
-        let walk = Walk::new(self, &structure, cx, Begin::default());
+        let walk = Walk::new(self, &structure, cx, &Begin::default());
         let mut routed = Routed {
             walk,
             working: Vec::new(),
@@ -94,7 +94,7 @@ struct Failed {
     fault: Fault,
 }
 
-impl<'g> Routed<'g, '_> {
+impl Routed<'_, '_> {
     /// Whether the work has ended, so that a closing answer is all that is left.
     fn is_over(&self) -> bool {
         self.walk.stop.is_some()

@@ -153,7 +153,9 @@ impl Structure {
                 if low[agent] == index[agent] {
                     let begin = stack.iter().rposition(|it| *it == agent).unwrap_or_default();
                     let members = stack.split_off(begin);
-                    members.iter().for_each(|member| on_stack[*member] = false);
+                    for member in &members {
+                        on_stack[*member] = false;
+                    }
                     let is_own = |edge: &usize| self.target(*edge) == Some(agent);
                     if members.len() > 1 || self.out[agent].iter().any(is_own) {
                         found.push(members);
@@ -161,7 +163,9 @@ impl Structure {
                 }
             }
         }
-        found.iter_mut().for_each(|members| members.sort_unstable());
+        for members in &mut found {
+            members.sort_unstable();
+        }
         found.sort();
         for agents in found {
             for agent in &agents {

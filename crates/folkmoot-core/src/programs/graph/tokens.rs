@@ -109,7 +109,7 @@ pub(super) struct Tokens<'g> {
 
 impl<'g> Tokens<'g> {
     /// One token over each edge from the lead, with works that are there already.
-    pub(super) fn new(graph: &'g Graph, structure: &'g Structure, works: Vec<Key>) -> Tokens<'g> {
+    pub(super) fn new(graph: &'g Graph, structure: &'g Structure, works: &[Key]) -> Tokens<'g> {
         let count = structure.agents.len();
         let mut tokens = Tokens {
             graph,
@@ -123,7 +123,7 @@ impl<'g> Tokens<'g> {
         };
         for (edge, it) in graph.edges.iter().enumerate() {
             if it.from.as_str() == PARENT {
-                let works = works.clone();
+                let works = works.to_vec();
                 tokens.send(edge, Token { round: 1, works, ..Token::default() });
             }
         }
@@ -282,8 +282,7 @@ impl<'g> Tokens<'g> {
         for agent in lost {
             let before = self.held[agent].len();
             self.held[agent].retain(|_, token| token.round > round);
-            let is_late = |turn: &&Turn| turn.round <= round;
-            let ran = self.running.get(&agent).filter(is_late).is_some();
+            let ran = self.running.get(&agent).is_some_and(|turn| turn.round <= round);
             if ran {
                 self.running.remove(&agent);
             }

@@ -72,13 +72,13 @@ impl<'g, 'c> Walk<'g, 'c> {
         graph: &'g Graph,
         structure: &'g Structure,
         cx: &'c Scope<'c>,
-        begin: Begin,
+        begin: &Begin,
     ) -> Walk<'g, 'c> {
         Walk {
             graph,
             structure,
             cx,
-            tokens: Tokens::new(graph, structure, begin.works),
+            tokens: Tokens::new(graph, structure, &begin.works),
             history: History::new(structure, cx.moment().at),
             journal: Journal::new(begin.stage, begin.steps),
             pending: Vec::new(),

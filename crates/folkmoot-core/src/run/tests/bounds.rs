@@ -8,6 +8,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::graphs;
 use crate::{
     bounds::{Bounds, Take},
     call::{Answer, Call, FailureKind, Fault, Outcome, Tokens, ToolCall, Usage},
@@ -50,11 +51,19 @@ impl World for Honest {
             Call::Agent { prompt, .. } => {
                 let agent = &spec.team.asked(&entry.call);
                 let messages = render::messages(spec, run.known(), agent, prompt);
-                match &agent.target {
+                let (outcome, usage) = match &agent.target {
                     Target::Model(model) => self.model(&mut random, agent, model, &messages, entry),
                     Target::Script(script) => scripted(script, entry.nth, &messages),
                     Target::Demo => demo(&mut random, fails, &messages),
-                }
+                };
+                let is_free = !matches!(agent.target, Target::Script(_));
+                let is_told = graphs::is_graph(spec) && is_free && random.below(4) > 0;
+                let told = is_told.then(|| graphs::says(&mut random, spec, &entry.call));
+                // The demo has no tools.
+                let told = told.filter(|it| {
+                    it.tool_calls.is_empty() || matches!(agent.target, Target::Model(_))
+                });
+                (outcome.map(|said| shorter(&said, told).unwrap_or(said)), usage)
             }
         };
         let after = Duration(random.below(2_000_000));
@@ -98,6 +107,15 @@ impl Honest {
         }
         (outcome, Usage { tokens: used, cost, estimated: false })
     }
+}
+
+/// What is to be said instead, if it is no longer.
+fn shorter(said: &Answer, instead: Option<Answer>) -> Option<Arc<Answer>> {
+    let size = |it: &Answer| {
+        let calls = it.tool_calls.iter().map(|it| it.name.len() + it.arguments.to_string().len());
+        it.text.len() + calls.sum::<usize>()
+    };
+    instead.filter(|it| said.tool_calls.is_empty() && size(it) <= size(said)).map(Arc::new)
 }
 
 fn size(message: &Message) -> u64 {
@@ -326,7 +344,9 @@ fn count(sim: &Sim, is_own: impl Fn(&AgentId) -> bool) -> Count {
         is_of_a_chain || step.is_some_and(|step: u64| step > 1)
     };
     let asked = sim.log.iter().filter_map(|record| match &record.event {
-        Event::Asked { key, call, .. } if is_own(call.agent()) => Some((key, call)),
+        Event::Asked { key, call, .. } if is_own(call.agent()) && !call.is_for_person() => {
+            Some((key, call))
+        }
         _ => None,
     });
     let requests = asked.clone().filter(|(_, call)| matches!(call, Call::Agent { .. }));
@@ -361,6 +381,12 @@ fn beyond(take: &Take, count: &Count) -> (Vec<&'static str>, Vec<&'static str>) 
 
 /// What all calls of a phase have in their keys, by the names that phases have.
 fn is_of_phase(key: &Key, phase: &str) -> bool {
+    let is_of_lead = ["lead/final", "lead/model-"].iter().any(|it| key.as_str().starts_with(it));
+    match phase {
+        "lead" => return is_of_lead,
+        "graph" | "dispatch" => return !is_of_lead,
+        _ => {}
+    }
     let head = key.as_str().split('/').next().unwrap_or_default();
     let round = |name: &str| name.strip_prefix("round-").and_then(|it| it.parse::<u32>().ok());
     match (phase.split_once(" to "), round(head)) {
@@ -381,14 +407,31 @@ fn check(
         let answered = sim.log.iter().filter(|it| matches!(it.event, Event::Answered { .. }));
         if cancelled_after == Some(answered.count()) && sim.run.stop().is_none() {
             sim.feed(Event::CancelRequested, &mut world);
+        } else if sim.run.waits_for_person() {
+            sim.feed_all(graphs::answers(&sim, world.seed), &mut world);
         } else {
             prop_assert!(sim.advance(&mut world), "it does not end");
         }
     }
     let whole = count(&sim, |_| true);
-    let nothing_failed = sim.run.known().iter().all(|(_, entry)| entry.fault().is_none());
+    let is_graph = graphs::is_graph(&sim.spec);
+    let nothing_failed = if is_graph {
+        has_no_failed_step(&sim)
+    } else {
+        sim.run.known().iter().all(|(_, entry)| entry.fault().is_none())
+    };
+    if is_graph && nothing_failed && !graphs::is_led(&sim.spec) {
+        let (turns, calls) = (steps(&sim).len() as u64, whole.turns);
+        prop_assert!(turns <= bounds.turns.max, "{turns} turns: {}", json!(bounds));
+        prop_assert!(calls <= bounds.total.calls.max, "{calls} calls: {}", json!(bounds));
+    }
     for bounds in [&bounds, &unaware] {
-        let (over, under) = beyond(&bounds.total, &whole);
+        let (mut over, mut under) = beyond(&bounds.total, &whole);
+        if is_graph {
+            // How many calls a graph takes is told for the case that none fails.
+            over.retain(|it| *it != "calls");
+            under.clear();
+        }
         prop_assert!(over.is_empty(), "the run takes more {over:?}: {}", json!(bounds));
         prop_assert!(!nothing_failed || under.is_empty(), "it takes less {under:?}");
         let tokens = whole.input + whole.output;
@@ -396,7 +439,8 @@ fn check(
         for share in &bounds.agents {
             let (over, under) = beyond(&share.take, &count(&sim, |it| *it == share.id));
             prop_assert!(over.is_empty(), "{} takes more {over:?}: {}", share.name, json!(bounds));
-            prop_assert!(!nothing_failed || under.is_empty(), "{} takes less", share.name);
+            let may_take_less = is_graph || !nothing_failed;
+            prop_assert!(may_take_less || under.is_empty(), "{} takes less", share.name);
         }
         // What is set aside counts bytes, which can be more than a window holds.
         let has_window = |agent: &Agent| {
@@ -423,12 +467,58 @@ fn check(
     Ok(sim)
 }
 
+/// The steps of a graph.
+fn steps(sim: &Sim) -> Vec<serde_json::Value> {
+    let rounds = sim.run.account(sim.spec.program(), &sim.spec).rounds;
+    rounds.iter().filter_map(|round| round["steps"].as_array()).flatten().cloned().collect()
+}
+
+/// Whether every step has an answer, and so has every question beside the steps.
+fn has_no_failed_step(sim: &Sim) -> bool {
+    let is_missed = |fault: &Fault| *fault != Fault::Unwanted;
+    sim.run.known().iter().all(|(_, entry)| !entry.fault().is_some_and(is_missed))
+        && steps(sim).iter().all(|step| step["response"].get("error").is_none())
+}
+
+/// Teams that work along random graphs, with a lead or without.
+fn graph_teams() -> impl Strategy<Value = Spec> {
+    let members = prop::collection::vec(member(), 3..6);
+    let timeout = prop::option::of(200_u64..3000);
+    (members, limits(6), timeout, any::<u64>(), prop::option::of(1_u32..9)).prop_map(
+        |(members, limits, timeout, seed, steps)| {
+            let names = ["parent", "a", "b", "cc", "ddd"];
+            let mut agents: Vec<Agent> = (members.into_iter().zip(names))
+                .map(|(agent, name)| Agent { id: id(name), name: name.into(), ..agent })
+                .collect();
+            let clocks = Clocks { timeout: timeout.map(Duration::from_millis), call_timeout: None };
+            let lead = agents.remove(0);
+            let ids: Vec<AgentId> = agents.iter().map(|agent| agent.id.clone()).collect();
+            let work = graphs::shape(&mut Random::new(seed), &ids, clocks);
+            let steps = steps.or(matches!(work, Collaboration::Dispatch(_)).then_some(2));
+            let mut spec = Spec { limits, ..spec(agents, work) };
+            let lead = steps.map(|max_steps| Agent { max_steps, grants: Vec::new(), ..lead });
+            spec.team.staff = lead.into_iter().collect();
+            graphs::without_a_missing_lead(spec)
+        },
+    )
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_run_takes_more_than_its_bounds_nor_less_if_nothing_failed(
         spec in teams(),
+        seed in any::<u64>(),
+        faults in prop_oneof![Just(0_u64), 1_u64..60],
+        cancelled_after in prop_oneof![8 => Just(None), 1 => (0_usize..6).prop_map(Some)],
+    ) {
+        check(spec, Honest { seed, faults }, cancelled_after)?;
+    }
+
+    #[test]
+    fn no_graph_takes_more_than_its_bounds(
+        spec in graph_teams(),
         seed in any::<u64>(),
         faults in prop_oneof![Just(0_u64), 1_u64..60],
         cancelled_after in prop_oneof![8 => Just(None), 1 => (0_usize..6).prop_map(Some)],

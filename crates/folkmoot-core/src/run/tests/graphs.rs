@@ -125,6 +125,17 @@ pub(super) fn shape(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> 
     }
 }
 
+/// Where there is no lead, none can route.
+pub(super) fn without_a_missing_lead(mut spec: Spec) -> Spec {
+    let has_lead = spec.team.lead().is_some();
+    if let Collaboration::Graph(graph) = &mut spec.collaboration
+        && !has_lead
+    {
+        graph.routing = Routing::Engine;
+    }
+    spec
+}
+
 /// Whether the lead hands out work with tools.
 pub(super) fn is_led(spec: &Spec) -> bool {
     let has_lead = spec.team.lead().is_some();

@@ -154,7 +154,7 @@ fn team(random: &mut Random, clocks: Clocks, strategies: &[Strategy]) -> Spec {
         let lead = Agent { grants: Vec::new(), max_steps, ..member(random, PARENT) };
         spec.team.staff.push(lead);
     }
-    Spec { limits: limits(random, 8), ..spec }
+    graphs::without_a_missing_lead(Spec { limits: limits(random, 8), ..spec })
 }
 
 /// A random team in bad weather.
