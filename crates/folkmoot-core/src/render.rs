@@ -223,6 +223,11 @@ fn attribute(name: &str) -> String {
 
 /// Writes `<reply` and `</reply`, however they are written, as `<\reply` and `<\/reply`.
 fn framed(text: &str) -> String {
+    without_tags(text, &[FRAME_NAME])
+}
+
+/// The same for all tags whose names begin with one of these.
+pub(crate) fn without_tags(text: &str, names: &[&str]) -> String {
     let mut framed = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(LESS_THAN) {
@@ -231,7 +236,7 @@ fn framed(text: &str) -> String {
         framed.push_str(before);
         framed.extend(behind.next());
         rest = behind.as_str();
-        if names_a_frame(rest) {
+        if names.iter().any(|name| names_a_frame(rest, name)) {
             framed.push('\\');
         }
     }
@@ -244,11 +249,11 @@ const LESS_THAN: [char; 3] = ['<', '＜', '﹤'];
 
 /// Whether a reader may take what begins with `text`, behind a less-than sign, for a tag of a frame:
 /// neither case and width, nor blanks before the name, nor unseen characters tell it from one.
-fn names_a_frame(text: &str) -> bool {
+fn names_a_frame(text: &str, name: &str) -> bool {
     let seen = text.chars().filter(|c| !is_invisible(*c));
     let mut letters = seen.nfkc().flat_map(char::to_lowercase).peekable();
     while letters.next_if(|c| matches!(c, '/' | ' ' | '\t')).is_some() {}
-    letters.take(FRAME_NAME.len()).eq(FRAME_NAME.chars())
+    letters.take(name.len()).eq(name.chars())
 }
 
 /// What the tags are called that quotes stand between.

@@ -3,9 +3,17 @@
 use super::{Graph, Group, Member, PARENT, Structure, prompt::form, walk::Walk};
 use crate::{
     programs::language,
+    render::without_tags,
     team::{AgentId, Team},
     words::Language,
 };
+
+/// What people named things, or an error, on one line in which nothing can be taken for the tag of a
+/// block.
+pub(super) fn inline(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    without_tags(&line, &["reply", "collaboration", "termination"])
+}
 
 /// How a graph stands that its lead routes along.
 pub(super) struct State {
@@ -36,7 +44,7 @@ pub(super) fn state(walk: &Walk, state: &State) -> String {
     ));
     lines.push(format!("completed: {}", list(walk.history.speakers().collect())));
     if !state.failed.is_empty() {
-        lines.push(format!("failed: {}", state.failed.join("; ")));
+        lines.push(format!("failed: {}", inline(&state.failed.join("; "))));
     }
     for choice in &state.choices {
         lines.push(format!("choice: {choice}"));
@@ -72,12 +80,13 @@ fn whole(graph: &Graph, structure: &Structure, team: &Team, language: Language) 
     let shown = |id: &AgentId| match id.as_str() {
         PARENT => PARENT.to_owned(),
         text => match &*team.agent(id).name {
-            name if name == text => text.to_owned(),
-            name => format!("{text} ({name})"),
+            name if name == text => inline(text),
+            name => format!("{} ({})", inline(text), inline(name)),
         },
     };
     for edge in &graph.edges {
-        let label = edge.label.as_ref().map(|label| format!(": {label}")).unwrap_or_default();
+        let label = edge.label.as_ref().map(|label| format!(": {}", inline(label)));
+        let label = label.unwrap_or_default();
         let exit = if edge.exit { " [exit]" } else { "" };
         lines.push(format!("{} -> {}{label}{exit}", shown(&edge.from), shown(&edge.to)));
     }
@@ -119,7 +128,9 @@ fn conditions(group: &Group, depth: usize, lines: &mut Vec<String>) {
         lines.push(format!("{indent}{word}:"));
         for member in members {
             match member {
-                Member::One(condition) => lines.push(format!("{indent}- {}", condition.written)),
+                Member::One(condition) => {
+                    lines.push(format!("{indent}- {}", inline(&condition.written.to_string())));
+                }
                 Member::Group(group) => conditions(group, depth + 1, lines),
             }
         }
@@ -142,8 +153,8 @@ pub(super) fn role(
     let shown = |id: &AgentId| match id.as_str() {
         PARENT => language.pick("the lead", "组长").to_owned(),
         id_text => match &*team.agent(id).name {
-            name if name == id_text => name.to_owned(),
-            name => format!("{name} ({id_text})"),
+            name if name == id_text => inline(name),
+            name => format!("{} ({})", inline(name), inline(id_text)),
         },
     };
     let list = |names: Vec<String>| names.join(language.pick(", ", "、"));

@@ -347,3 +347,6 @@ impl Graph {
         self.nodes.get(agent).and_then(|node| node.on_failure).unwrap_or(self.on_failure)
     }
 }
+
+#[cfg(test)]
+mod tests;

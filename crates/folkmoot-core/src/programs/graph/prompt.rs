@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Graph, PARENT, choice::Options, termination::History, tokens::Turn};
+use super::{Graph, PARENT, blocks::inline, choice::Options, termination::History, tokens::Turn};
 use crate::{
     call::{Fault, Part, Prompt, Reply},
     key::Key,
@@ -65,7 +65,7 @@ pub(super) fn after_failure(cx: &Scope, prompt: Prompt, fault: &Fault) -> Prompt
 pub(super) fn error(fault: &Fault, language: Language) -> String {
     let words = fault.to_string();
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    text::shorten(&words, ERROR, language).into_owned()
+    inline(&text::shorten(&words, ERROR, language))
 }
 
 /// The options of a decision agent, and how it names one.
@@ -118,12 +118,12 @@ fn option(cx: &Scope, graph: &Graph, edge: usize) -> String {
     let who = match edge.to.as_str() {
         PARENT => format!("{PARENT} ({})", language.pick("finish", "结束")),
         id => match cx.name(&edge.to) {
-            name if name == id => id.to_owned(),
-            name => format!("{id} ({name})"),
+            name if name == id => inline(id),
+            name => format!("{} ({})", inline(id), inline(name)),
         },
     };
     match &edge.label {
-        Some(label) => format!("- {who}: {label}"),
+        Some(label) => format!("- {who}: {}", inline(label)),
         None => format!("- {who}"),
     }
 }

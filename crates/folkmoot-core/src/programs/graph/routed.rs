@@ -14,6 +14,7 @@ use super::{
 use crate::{
     call::{FailureKind, Fault, Prompt, Reply},
     event::{Ending, Text},
+    programs::language,
     scope::{Moment, Scope, Step},
     team::{Agent, AgentId},
 };
@@ -355,7 +356,10 @@ impl Desk for Routed<'_, '_> {
     fn state(&self) -> Option<String> {
         let walk = &self.walk;
         let failed: Vec<String> = (self.failed.iter())
-            .map(|it| format!("{} ({})", walk.id(it.turn.agent), it.fault))
+            .map(|it| {
+                let error = prompt::error(&it.fault, language(walk.cx));
+                format!("{} ({error})", walk.id(it.turn.agent))
+            })
             .collect();
         let proposals: Vec<String> = (self.offers.iter())
             .map(|offer| {
