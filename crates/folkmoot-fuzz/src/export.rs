@@ -17,8 +17,8 @@ use crate::source::Choices;
 /// A run that was exported is read back as it was; and whatever is changed about the file, the change
 /// is found.
 ///
-/// The first line is taken as bytes that choose what is changed, the others are the records. What is
-/// no record is tried as a file of its own.
+/// The first line is taken as bytes that choose what is changed, the others are the records, as far
+/// as they are some and in order; the whole is tried as a file too.
 pub fn export(bytes: &[u8]) {
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
     let (edit, rest) = (&bytes[..end], bytes.get(end + 1..).unwrap_or_default());
@@ -27,8 +27,13 @@ pub fn export(bytes: &[u8]) {
         let _ = read(bytes).await;
         let _ = read(rest).await;
         let text = String::from_utf8_lossy(rest);
-        let is_record = |line: &&str| Record::parse(line).is_ok();
-        let bodies: Vec<Arc<str>> = text.lines().filter(is_record).map(Arc::from).collect();
+        let mut bodies: Vec<Arc<str>> = Vec::new();
+        for line in text.lines() {
+            let due = bodies.len() as u64 + 1;
+            if Record::parse(line).is_ok_and(|record| record.seq == due) {
+                bodies.push(line.into());
+            }
+        }
         if bodies.is_empty() {
             return;
         }

@@ -10,7 +10,10 @@
 
 mod read;
 
-use folkmoot_core::event::{Event, Record};
+use folkmoot_core::{
+    event::{Event, Record},
+    log::Unsound,
+};
 use serde::{Deserialize, Serialize};
 
 pub use self::read::{FileError, Flaw, read, read_from};
@@ -99,6 +102,11 @@ impl Engine {
             for row in rows {
                 let record =
                     Record::parse(&row.body).map_err(|why| unreadable(run, row.seq, why))?;
+                // No reader takes a record for another than it says it is.
+                if record.seq != row.seq {
+                    let source = Unsound::Number { seq: record.seq, due: row.seq };
+                    return Err(EngineError::Unsound { run: run.clone(), source });
+                }
                 if withheld(&row.body) {
                     return Err(EngineError::Withheld { run: run.clone(), seq: row.seq });
                 }

@@ -2,7 +2,11 @@
 
 use std::{fs, path::PathBuf, sync::Arc};
 
-use folkmoot_core::{event::Event, replay::Retry};
+use folkmoot_core::{
+    event::{Event, Record},
+    replay::Retry,
+    time::Time,
+};
 use folkmoot_runtime::{
     engine::{Engine, EngineError, RunId},
     export::{self, FileError},
@@ -233,6 +237,14 @@ async fn nothing_is_exported_of_what_cannot_be_read_again() {
     store.append(Append::new(&stream, end, vec![later.into()])).await.expect("there is room");
     let refused = exported(&engine, &run).await;
     assert!(matches!(refused, Err(EngineError::Unreadable { .. })), "{refused:?}");
+    let misnumbered = Record { seq: 7, at: Time(0), event: Event::Ticked }.to_json();
+    let append = Append::new(&"run/misnumbered".into(), 0, vec![misnumbered.into()]);
+    store.append(append).await.expect("there is room");
+    let refused = exported(&engine, &RunId::parse("misnumbered")).await;
+    assert_eq!(
+        refused.map_err(|error| error.to_string()),
+        Err("run misnumbered: record 7 stands where record 1 is due".to_owned())
+    );
     let nobody = exported(&engine, &RunId::parse("nobody")).await;
     assert!(matches!(nobody, Err(EngineError::NoSuchRun(_))), "{nobody:?}");
 }
