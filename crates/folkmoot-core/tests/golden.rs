@@ -89,5 +89,5 @@ fn there_is_an_example_of_every_event() {
             Event::Ended { .. } => "ended",
         })
         .collect();
-    assert_eq!(kinds.len(), 12);
+    assert_eq!(kinds.len(), 13);
 }
