@@ -69,7 +69,7 @@ fn agent(id: &AgentId) -> Agent {
 fn measure(people: usize, tasks: usize, how: impl FnOnce(Vec<AgentId>) -> Collaboration) {
     let ids: Vec<AgentId> = (1..=people).map(|n| AgentId(format!("agent-{n}").into())).collect();
     let spec = Arc::new(Spec {
-        team: Team { name: "pace".into(), agents: ids.iter().map(agent).collect() },
+        team: Team::new("pace", ids.iter().map(agent).collect()),
         task: "Which way?".into(),
         collaboration: how(ids),
         auto: None,

@@ -3,6 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
+    bounds::Bounds,
     call::{Answer, ToolCall, Usage},
     event::{Event, Settled},
     replay::replay,
@@ -373,7 +374,9 @@ fn a_run_that_waits_for_a_person_is_suspended_whatever_the_clock_shows() {
 }
 
 fn audit(sim: &Sim) {
-    audit::audit(sim).unwrap_or_else(|broken| panic!("{broken}"));
+    let Spec { collaboration, team, limits, task, .. } = &*sim.spec;
+    let bounds = Bounds::of(collaboration, team, limits, Some(task));
+    audit::audit(sim, &bounds).unwrap_or_else(|broken| panic!("{broken}"));
 }
 
 #[test]
