@@ -36,7 +36,7 @@ impl World for Laconic {
 fn measure(shape: &str, collaboration: Collaboration) {
     let agents = ["a", "b", "c"].map(|name| Agent::new(name, Target::Demo));
     let spec = Arc::new(Spec {
-        team: Team { name: "weather".into(), agents: agents.to_vec() },
+        team: Team::new("weather", agents.to_vec()),
         task: "which?".into(),
         collaboration,
         auto: None,
