@@ -78,7 +78,7 @@ pub fn load(records: &[Record]) -> Result<(Arc<Spec>, Run), Unsound> {
     if let Some(flaw) = spec.flaw() {
         return Err(Unsound::Spec(flaw));
     }
-    let agents: BTreeSet<&AgentId> = spec.team.agents.iter().map(|agent| &agent.id).collect();
+    let agents: BTreeSet<&AgentId> = spec.team.everyone().map(|agent| &agent.id).collect();
     let mut conversations = Conversations::default();
     let (mut run, mut retaken) = (Run::default(), 0);
     for record in records {
