@@ -401,7 +401,7 @@ fn read_text(file: &Path) -> Result<String, String> {
 /// Takes out of the chains of `team` what cannot be asked later on; says what and why.
 fn leave_out(team: &mut folkmoot_core::team::Team, providers: &Providers) -> Vec<Diagnostic> {
     let mut told = Vec::new();
-    for agent in &mut team.agents {
+    for agent in team.agents.iter_mut().chain(&mut team.staff) {
         agent.fallbacks.retain(|Fallback { number, target }| {
             let lack = providers.lack(target);
             told.extend(lack.iter().map(|why| check::left_out_of(&agent.name, *number, why)));
