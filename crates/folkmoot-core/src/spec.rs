@@ -92,7 +92,7 @@ impl Spec {
     /// may hold one.
     pub fn flaw(&self) -> Option<String> {
         let lists = self.collaboration.agents();
-        if lists.iter().any(|agents| agents.is_empty()) {
+        if lists.iter().any(Vec::is_empty) {
             return Some("nobody takes part".to_owned());
         }
         let foreign = lists.concat().into_iter().find(|agent| !self.team.has(agent));

@@ -526,7 +526,8 @@ fn a_chinese_task_makes_everything_chinese_but_the_words_that_are_fixed() {
 fn told(sim: &Sim, key: &str) -> String {
     let calls = view::calls(&sim.spec, &sim.run);
     let call = calls.iter().find(|call| call.key.as_str() == key).expect("it was asked");
-    call.request.messages.iter().map(|it| format!("{}\n", it.content)).collect()
+    let contents = call.request.messages.iter().map(|it| &*it.content);
+    contents.collect::<Vec<_>>().join("\n")
 }
 
 /// Names and labels come from people, and replies from models; neither can leave its place.
