@@ -243,10 +243,9 @@ collaboration: { topology: star, agents: [a], max_iteration: 3 }
         7:13 extensions error[not_supported_yet] extensions is not supported by this version
         8:14 mcp_servers error[not_supported_yet] mcp_servers is not supported by this version
         9:14 agents_from error[not_supported_yet] agents_from is not supported by this version
-        10:28 collaboration.topology error[not_supported_yet] topology is not supported by this version
         10:47 collaboration.max_iteration error[unknown_key] unknown parameter "max_iteration" | help: did you mean "max_iterations"?
     "#]]);
-    for key in ["flow: [a -> b]", "stages: []", "pattern: review", "program: roles"] {
+    for key in ["pattern: review", "program: roles"] {
         let file = format!("agents: [{{ name: a, demo: true }}]\ncollaboration: {{ {key} }}\n");
         let checked = Case::new(&file).check();
         let codes: Vec<_> = checked.diagnostics.iter().map(|told| told.code).collect();
@@ -255,12 +254,14 @@ collaboration: { topology: star, agents: [a], max_iteration: 3 }
 }
 
 #[test]
-fn a_lead_without_collaboration_is_yet_to_come() {
+fn a_lead_that_is_a_model_cannot_hand_out_work_yet() {
     Case::new("prompt: You lead.\nagents: [{ name: a, demo: true }]\n").tells(&expect![[r#"
-        1:1 prompt error[not_supported_yet] a lead without collaboration is not supported by this version | help: give the team a collaboration, for example { strategy: auto }
+        1:1 - error[no_model] agent "parent" has no model | help: give it or the team a model, or set default_model in the config
+        1:9 prompt error[not_supported_yet] a lead that is a model is not given its tools by this version | help: script the lead, or let the engine route: a collaboration without routing: lead
     "#]]);
     Case::new("prompt_file: lead.md\nagents: [{ name: a, demo: true }]\n").tells(&expect![[r#"
-        1:1 prompt_file error[not_supported_yet] a lead without collaboration is not supported by this version | help: give the team a collaboration, for example { strategy: auto }
+        1:1 - error[no_model] agent "parent" has no model | help: give it or the team a model, or set default_model in the config
+        1:1 - error[not_supported_yet] a lead that is a model is not given its tools by this version | help: script the lead, or let the engine route: a collaboration without routing: lead
     "#]]);
     let led = "prompt: You lead.\nmax_steps: 9\nagents: [{ name: a, demo: true }]\n";
     Case::new(led).flag("--strategy", "broadcast").tells(&expect![[r#"
