@@ -115,7 +115,7 @@ fn check(sim: &Sim) {
         written.iter().map(|json| Record::parse(json).expect("it can be read back")).collect();
     assert!(read == *records, "what was written is not what is read");
     let bounds = Bounds::of(&spec.collaboration, &spec.team, &spec.limits, Some(&spec.task));
-    audit(sim, &bounds).unwrap_or_else(|broken| panic!("{broken}"));
+    audit(sim, &bounds).unwrap_or_else(|broken| panic!("{broken}\n{}", written.join("\n")));
     let outcome = view::outcome("run", spec, run, true);
     serde_json::to_string(&outcome).expect("a result is plain data");
     let _ = view::report("run", spec, run, true);

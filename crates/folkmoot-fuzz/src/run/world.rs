@@ -38,14 +38,16 @@ impl World for Hostile<'_, '_> {
         if is_timed && self.0.one_in(16) {
             return None;
         }
-        let outcome = self.outcome();
+        let is_granted = !agent.grants.is_empty() && last.is_some();
+        let outcome = self.outcome(is_granted);
         let after = Duration::from_millis(self.0.number() % 10_000);
         Some(Happening { after, outcome, usage: self.usage() })
     }
 }
 
 impl Hostile<'_, '_> {
-    fn outcome(&mut self) -> Outcome {
+    /// What comes of a call. Whoever has no tools asks for none, or the bounds would not hold.
+    fn outcome(&mut self, has_tools: bool) -> Outcome {
         let choices = &mut *self.0;
         let answer = match choices.below(8) {
             0 | 1 => Answer::text(choices.text()),
@@ -55,7 +57,9 @@ impl Hostile<'_, '_> {
             },
             3 => return Err(Fault::failed(FailureKind::Other, choices.text())),
             4 => return Err(choices.pick(&[Fault::TimedOut, Fault::Lost, Fault::Unwanted])),
-            5 => Answer { tool_calls: tool_calls(choices), ..Answer::text(choices.text()) },
+            5 if has_tools => {
+                Answer { tool_calls: tool_calls(choices), ..Answer::text(choices.text()) }
+            }
             6 => Answer { reasoning: Some("vote:ann".into()), ..Answer::text(choices.text()) },
             _ => Answer::text(choices.pick(&["", " \n", "vote:ann", "agree\nyes", "same"])),
         };
