@@ -23,7 +23,7 @@ use std::{sync::Arc, time::SystemTime};
 use bytes::Bytes;
 use folkmoot_core::{
     call::{Answer, FailureKind, Tokens, Usage},
-    team::Model,
+    team::{Agent, Model},
 };
 use folkmoot_runtime::backend::{Delta, OnDelta, Request, Response};
 use futures_util::TryStreamExt;
@@ -73,6 +73,19 @@ impl Call<'_> {
     }
 }
 
+/// Takes away what a model without tools asked of them: the bounds of a run count one request for each
+/// of its turns (agents.md §5). A reply of nothing else is none.
+fn within_grants(agent: &Agent, answer: Answer) -> Result<Answer, Failure> {
+    let Some(asked) = answer.tool_calls.first().filter(|_| agent.grants.is_empty()) else {
+        return Ok(answer);
+    };
+    if answer.text.trim().is_empty() {
+        let text = format!("the model has no tools and asked for `{}`", asked.name);
+        return Err(Failure::new(FailureKind::Protocol, text));
+    }
+    Ok(Answer { tool_calls: Vec::new(), provider: None, ..answer })
+}
+
 /// An answer and what it used.
 type Done = (Answer, Usage);
 
@@ -114,7 +127,9 @@ impl Api<'_> {
         let read = self.read(response, &mut draft).await;
         let usage = priced(draft.usage(call.sent()), call.model);
         let prefix = format!("call-{}", call.request.nth);
-        let answer = read.and_then(|()| draft.finish(&call.model.provider, &prefix));
+        let answer = read
+            .and_then(|()| draft.finish(&call.model.provider, &prefix))
+            .and_then(|answer| within_grants(&call.request.agent, answer));
         match answer {
             Ok(answer) => Ok((answer, usage)),
             Err(failure) => Err(Failure { usage, ..failure }),

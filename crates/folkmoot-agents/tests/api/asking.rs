@@ -76,6 +76,13 @@ pub(crate) fn request_to(provider: &str, retries: u32) -> Request {
     }
 }
 
+/// A call to a model of `provider` for an agent that may look things up.
+pub(crate) fn request_with_tools(provider: &str) -> Request {
+    let mut request = request_to(provider, 0);
+    Arc::make_mut(&mut request.agent).grants = vec!["file".into()];
+    request
+}
+
 pub(crate) async fn ask(stub: &Stub, retries: u32) -> Response {
     perform(stub, request(retries)).await
 }

@@ -18,7 +18,8 @@ use folkmoot_stub::{Completion, Door, Reply, Stub};
 use serde_json::{Value, json};
 
 use crate::asking::{
-    KEY, agents, agents_with, answer, ask, failure, message, perform, request, shown_to,
+    KEY, agents, agents_with, answer, ask, failure, message, perform, request, request_with_tools,
+    shown_to,
 };
 
 #[tokio::test]
@@ -93,7 +94,7 @@ async fn a_server_that_does_not_stream_is_read_too() {
     let tool_calls = vec![("c1".to_owned(), "look".to_owned(), json!({"at": "a"}))];
     let completion = Completion { tool_calls, ..Completion::text(["hello"]) };
     let stub = Stub::start([Reply::whole(&completion)]);
-    let response = ask(&stub, 0).await;
+    let response = perform(&stub, request_with_tools("openai")).await;
     assert_eq!(*answer(&response).text, *"hello");
     assert_eq!(answer(&response).tool_calls[0].arguments, json!({"at": "a"}));
     assert_eq!(response.usage.tokens, Tokens { input: 10, output: 5, ..Tokens::default() });
@@ -322,7 +323,7 @@ async fn a_thinking_provider_gets_its_reasoning_back_with_its_tool_calls() {
         }
     });
     let agents = agents(&stub);
-    let response = agents.perform(request(0), &|_| {}).await;
+    let response = agents.perform(request_with_tools("openai"), &|_| {}).await;
     let said = answer(&response);
 
     let mut request = request(0);

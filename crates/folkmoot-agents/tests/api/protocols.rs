@@ -11,7 +11,9 @@ use folkmoot_runtime::backend::{Backend, Request};
 use folkmoot_stub::{Completion, Received, Reply, Stub, Wire};
 use serde_json::{Value, json};
 
-use crate::asking::{KEY, agents, answer, failure, message, perform, request_to, shown_to};
+use crate::asking::{
+    KEY, agents, answer, failure, message, perform, request_to, request_with_tools, shown_to,
+};
 
 /// Every protocol with a provider that speaks it.
 pub(crate) const PROTOCOLS: [(Wire, &str); 3] =
@@ -115,8 +117,8 @@ async fn a_reply_is_the_same_streamed_and_whole() {
             ..saying(["Let ", "me see."], wire)
         };
         let stub = Stub::start([Reply::stream(&completion), Reply::whole(&completion)]);
-        let streamed = perform(&stub, request_to(provider, 0)).await;
-        let whole = perform(&stub, request_to(provider, 0)).await;
+        let streamed = perform(&stub, request_with_tools(provider)).await;
+        let whole = perform(&stub, request_with_tools(provider)).await;
         assert_eq!(streamed, whole, "{wire:?}");
         let calls = &answer(&whole).tool_calls;
         let calls: Vec<_> = calls.iter().map(|it| (&*it.id, it.arguments["at"].as_str())).collect();
@@ -341,6 +343,31 @@ async fn usage_that_is_missing_is_estimated() {
 }
 
 #[tokio::test]
+async fn what_a_model_without_tools_asks_of_them_is_dropped_and_alone_no_reply() {
+    for (wire, provider) in PROTOCOLS {
+        let wants = |text: &[&str]| Completion {
+            tool_calls: vec![("c1".to_owned(), "look".to_owned(), json!({}))],
+            finish: wants_tools(wire),
+            ..saying(text.iter().copied(), wire)
+        };
+        let stub = Stub::start([Reply::stream(&wants(&["It is 4."]))]);
+        let response = perform(&stub, request_to(provider, 0)).await;
+        let said = answer(&response);
+        assert_eq!((&*said.text, &*said.tool_calls, &said.provider), ("It is 4.", &[][..], &None));
+
+        let again = [wants(&[]), saying(["It is 4."], wire)].map(|it| Reply::stream(&it));
+        let stub = Stub::start(again);
+        let response = perform(&stub, request_to(provider, 1)).await;
+        assert_eq!(&*answer(&response).text, "It is 4.", "{wire:?}");
+
+        let stub = Stub::start([Reply::stream(&wants(&[]))]);
+        let (kind, text) = failure(&perform(&stub, request_to(provider, 0)).await);
+        assert_eq!(kind, FailureKind::Protocol, "{wire:?}");
+        assert!(text.ends_with("the model has no tools and asked for `look`"), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_provider_gets_back_what_it_wants_with_its_tool_calls_and_no_other_does() {
     let returned = |wire: Wire, request: &Received| match wire {
         Wire::Chat => request.body["messages"][2]["reasoning_content"].clone(),
@@ -356,7 +383,7 @@ async fn a_provider_gets_back_what_it_wants_with_its_tool_calls_and_no_other_doe
             ..saying([], wire)
         };
         let stub = Stub::start([Reply::stream(&first)]);
-        let response = perform(&stub, request_to(provider, 0)).await;
+        let response = perform(&stub, request_with_tools(provider)).await;
         let said = answer(&response);
         // As a restart finds it: read back from a log.
         let kept = said.provider.as_ref().expect("there is something to keep").to_string();
