@@ -8,7 +8,7 @@ use std::{
 use folkmoot_core::call::{Again, FailureKind, Fault, Usage};
 use tokio::time::{Duration, sleep};
 
-use crate::{gate::Gate, patience::Patience, usage::sum};
+use crate::{gate::Gate, patience::Patience};
 
 /// An attempt that gave no answer; nothing it brought is used.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,7 +118,7 @@ impl Terms<'_> {
             } else {
                 drop(pass);
             }
-            wasted = sum(wasted, failure.usage);
+            wasted = wasted + failure.usage;
             let is_paid_up = self.is_metered && wasted.tokens.total() > 0;
             let is_due = attempt <= self.retries
                 && !is_paid_up

@@ -234,7 +234,7 @@ fn kind(error: &Error) -> (&'static str, Option<String>, Exit) {
             ("run_is_owned", Some(format!("`folkmoot watch {run}` follows it")), Exit::FAILED)
         }
         Some(EngineError::Unkept { run, .. }) => {
-            let help = format!("mend that; then `folkmoot resume {run}` goes on from there");
+            let help = format!("fix that, then `folkmoot resume {run}` goes on from there");
             ("store", Some(help), Exit::FAILED)
         }
         // Nobody was asked anything yet: what cannot be kept later is told as unkept.

@@ -18,7 +18,7 @@ use crate::{
     summary::Summary,
 };
 
-/// How long a driver is waited for before it is looked after.
+/// How long a driver is waited for before the run is claimed in its place.
 const ANSWER: Duration = Duration::from_millis(500);
 
 /// What someone else wants of a run that this or another process drives.

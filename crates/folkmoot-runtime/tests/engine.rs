@@ -428,7 +428,7 @@ async fn a_watcher_sees_every_record_once_and_in_order() {
     assert_eq!(seen.len() as u64, driven.run.seq());
 }
 
-// X07: hours that the machine slept, or a clock that is set, are no active time; the gap is logged.
+// Hours that the machine slept, or a clock that is set, are no active time; the gap is logged.
 #[tokio::test(start_paused = true)]
 async fn hours_that_the_machine_slept_are_not_charged_and_the_gap_is_logged() {
     const START: u64 = 1_800_000_000_000_000;

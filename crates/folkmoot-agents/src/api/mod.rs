@@ -44,7 +44,7 @@ use crate::{
     patience::Patience,
     provider::Provider,
     retry::{Backoff, Failure, Persisted, Terms, retry_after, retry_after_ms},
-    usage::{estimated_tokens, sum},
+    usage::estimated_tokens,
 };
 
 /// What it takes to ask.
@@ -286,5 +286,5 @@ fn response(persisted: Persisted<Done>) -> Response {
         Ok((answer, usage)) => (Ok(Arc::new(answer)), usage),
         Err(fault) => (Err(fault), Usage::default()),
     };
-    Response { outcome, usage: sum(persisted.wasted, last) }
+    Response { outcome, usage: persisted.wasted + last }
 }

@@ -7,7 +7,10 @@ use std::{
 use anyhow::Result;
 use clap::Args;
 use folkmoot_agents::{Agents, ProviderStatus, Providers};
-use folkmoot_core::file::models::{Catalog, Resolved};
+use folkmoot_core::{
+    file::models::{Catalog, Resolved},
+    team::Target,
+};
 use folkmoot_runtime::store::SqliteStore;
 use serde_json::{Value, json};
 
@@ -15,7 +18,7 @@ use super::models;
 use crate::{
     app::{self, App},
     config::{self, Config},
-    exit::{Exit, Refusal},
+    exit::{ELSEWHERE, Exit, Refusal},
     terminal::checkup::{self, Finding, State},
 };
 
@@ -133,10 +136,9 @@ fn broken(refusal: &Refusal) -> Finding {
 
 /// Whether runs can be kept. Like every command that needs it, this makes the file if there is none.
 async fn state(app: &App) -> Finding {
-    let elsewhere = || "choose another file with --db or FOLKMOOT_DB".to_owned();
     let file = match app.state_file() {
         Ok(file) => file,
-        Err(error) => return Finding::bad("state", error.to_string()).help(elsewhere()),
+        Err(error) => return Finding::bad("state", error.to_string()).help(ELSEWHERE.to_owned()),
     };
     let proved = match SqliteStore::open(&file) {
         Ok(store) => store.check_writable().await.map(|()| store.path().to_owned()),
@@ -144,7 +146,7 @@ async fn state(app: &App) -> Finding {
     };
     match proved {
         Ok(path) => room(&path),
-        Err(error) => Finding::bad("state", error.to_string()).help(elsewhere()),
+        Err(error) => Finding::bad("state", error.to_string()).help(ELSEWHERE.to_owned()),
     }
 }
 
@@ -225,22 +227,23 @@ fn names(catalog: &Catalog, providers: &Providers) -> Vec<Finding> {
             "set default_model in folkmoot.toml, or name models in team files; --demo needs none"
                 .to_owned(),
         ),
-        Some(name) => match lack(catalog, providers, name) {
+        Some(name) => match askable_chain(catalog, providers, name) {
             Ok(chain) if chain == *name => Finding::ok("model", format!("default_model {name}")),
             Ok(chain) => Finding::ok("model", format!("default_model {name}: {chain}")),
             Err(why) => Finding::bad("model", format!("default_model {name}: {why}"))
                 .help("set the key, or choose another default_model".to_owned()),
         },
     };
-    let aliases = catalog.aliases.keys().map(|alias| match lack(catalog, providers, alias) {
-        Ok(chain) => Finding::ok("alias", format!("{alias}: {chain}")),
-        Err(why) => Finding::missing("alias", format!("{alias}: {why}")),
-    });
+    let aliases =
+        catalog.aliases.keys().map(|alias| match askable_chain(catalog, providers, alias) {
+            Ok(chain) => Finding::ok("alias", format!("{alias}: {chain}")),
+            Err(why) => Finding::missing("alias", format!("{alias}: {why}")),
+        });
     std::iter::once(default).chain(aliases).collect()
 }
 
 /// The chain that `name` stands for, or why it cannot be asked.
-fn lack(
+fn askable_chain(
     catalog: &Catalog,
     providers: &Providers,
     name: &str,
@@ -250,7 +253,7 @@ fn lack(
     if let Some(lack) = providers.lack(&target) {
         return Err(lack);
     }
-    let label = |target: &folkmoot_core::team::Target| target.label().unwrap_or_default();
+    let label = |target: &Target| target.label().unwrap_or_default();
     let later = fallbacks.iter().map(|it| match providers.lack(&it.target) {
         None => (it.number, label(&it.target)),
         Some(why) => (it.number, format!("({}: {why})", label(&it.target))),

@@ -44,7 +44,7 @@ impl Export {
                 return Err(exists(file).into());
             }
             None if io::stdout().is_terminal() => {
-                let message = "an exported run is written as it is, which is not for a terminal";
+                let message = "an exported run is raw data and is not written to a terminal";
                 return Err(Refusal::new("usage", message).help("name a file with -o").into());
             }
             Some(_) | None => {}

@@ -67,21 +67,18 @@ fn compare(app: &App, spec: &Spec, recipe: &Recipe) -> Result<()> {
             "--as-recorded goes on with the team as it was; `folkmoot fork` takes the new one";
         return Err(Refusal::new("team_changed", message).help(help).into());
     }
-    if spec.collaboration != now.collaboration {
-        let text = "has changed in how the team works together; the run keeps what it began with";
-        warn(app, &format!("{path} {text}"));
-    }
     let is_changed = |id: &&AgentId| spec.team.agent(id) != now.team.agent(id);
     let ids = spec.team.everyone().map(|agent| &agent.id);
     let parts = [
-        ("the way of working", spec.collaboration != now.collaboration),
-        ("the limits", spec.limits != now.limits),
+        ("collaboration", spec.collaboration != now.collaboration),
+        ("limits", spec.limits != now.limits),
     ];
     let parts = parts.into_iter().filter(|(_, is_changed)| *is_changed).map(|(part, _)| part);
     let changed: Vec<&str> = ids.filter(is_changed).map(AgentId::as_str).chain(parts).collect();
     if !changed.is_empty() {
         let changed = changed.join(", ");
-        warn(app, &format!("{path} has changed for {changed}; the run keeps what it began with"));
+        let text = "has changed since the run began, which goes on with what it began with";
+        warn(app, &format!("{path} {text}: {changed}"));
     }
     Ok(())
 }

@@ -70,8 +70,8 @@ pub(crate) fn page(screen: &Screen, findings: &[Finding]) -> String {
     let bad = findings.iter().filter(|it| it.state == State::Bad).count();
     let end = match bad {
         0 => screen.paint(Tone::Good, "ready"),
-        1 => screen.paint(Tone::Bad, "not ready: 1 thing is to be mended"),
-        bad => screen.paint(Tone::Bad, format!("not ready: {bad} things are to be mended")),
+        1 => screen.paint(Tone::Bad, "not ready: 1 problem to fix"),
+        bad => screen.paint(Tone::Bad, format!("not ready: {bad} problems to fix")),
     };
     format!("{page}\n\n{end}")
 }

@@ -200,7 +200,7 @@ fn beyond(screen: &Screen, fit: &Fit) -> String {
             format!("{name}: up to {most}, {whose} limit is {allowed}; {then}")
         }
         None => {
-            format!("{name}: nothing else bounds them below {whose} limit of {allowed}; {then}")
+            format!("{name}: only {whose} limit of {allowed} bounds it; {then}")
         }
     }
 }
@@ -221,7 +221,7 @@ fn terms(screen: &Screen, spec: &Spec, bounds: &Bounds) -> String {
     if !targets.any(|target| matches!(target, Target::Model(_))) {
         return String::new();
     }
-    let terms = "the most holds if each model keeps to its window and to the bound of its reply, and reads \
-                 what another wrote as no more than four times the tokens";
+    let terms = "the upper bounds assume that each model stays within its window and its reply limit, and \
+                 counts at most four times the tokens that another counts for the same text";
     format!("{}\n", screen.paint(Tone::Quiet, terms))
 }

@@ -88,7 +88,7 @@ fn what_is_configured_is_told_by_itself_and_what_is_broken_with_the_way_out() {
         ✓ terminal  LANG=zh_CN.UTF-8
         ✓ clock     NOW
 
-        not ready: 1 thing is to be mended
+        not ready: 1 problem to fix
     "#]],
     );
     assert_eq!(stub.seen().connections, 0, "nothing leaves the machine");

@@ -187,5 +187,5 @@ fn a_file_is_told_from_a_run_by_its_name() {
     }
     bench.write("notes", "a text\n");
     let told = bench.call(["verify", "./notes"]).must_be(8).stderr;
-    assert!(told.contains("this is no exported run"), "{told}");
+    assert!(told.contains("this is not an exported run"), "{told}");
 }

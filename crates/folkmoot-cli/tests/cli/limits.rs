@@ -17,7 +17,7 @@ collaboration: {{ strategy: broadcast }}
     )
 }
 
-// X02: a limit that is accepted is enforced, and what ran into it is gone.
+// A limit that is accepted is enforced, and what ran into it is gone.
 #[test]
 fn every_limit_of_time_ends_its_calls_and_their_connections() {
     for (limits, flags, exit, fault) in [
@@ -40,7 +40,7 @@ fn every_limit_of_time_ends_its_calls_and_their_connections() {
     }
 }
 
-// X03, X04: one append ends the run and withdraws all; cancelled is a state of its own, and what was
+// One append ends the run and withdraws all; cancelled is a state of its own, and what was
 // cut off is estimated.
 #[test]
 fn a_cancel_ends_three_calls_at_once_and_says_so_everywhere() {
@@ -70,7 +70,7 @@ fn a_cancel_ends_three_calls_at_once_and_says_so_everywhere() {
     assert!(usage["prompt_tokens"].as_u64() > Some(0), "{usage}");
 }
 
-// X05: what ended well is not called cancelled by its clean-up.
+// What ended well is not called cancelled by its clean-up.
 #[test]
 fn a_run_that_is_done_is_called_so_whoever_cleans_up_and_cancels_behind_it() {
     let stub = Stub::start([Reply::text("done")]);

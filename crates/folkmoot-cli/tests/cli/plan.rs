@@ -59,7 +59,7 @@ fn a_plan_shows_who_takes_how_much_and_whether_it_fits() {
             > 
             > limits   10 calls, 40,000 tokens, 10m; by default 1,024 calls at once
             > fits     the worst case is within every limit on calls, tokens and money
-            > the most holds if each model keeps to its window and to the bound of its reply, and reads what another wrote as no more than four times the tokens
+            > the upper bounds assume that each model stays within its window and its reply limit, and counts at most four times the tokens that another counts for the same text
             ! warning[one_model]: All participants share model "openai/small"
             !  --> team.yaml:6:28
             !   |
@@ -99,10 +99,10 @@ fn without_a_task_or_a_price_the_plan_says_what_is_missing() {
         > 裁判     openai/other    0–1       0–1  unknown  unknown  10 calls, 80,000 tokens, 10m
         > 
         > limits   10 calls, 80,000 tokens, 10m; by default 1,024 calls at once
-        > beyond   tokens: nothing else bounds them below the run's limit of 80,000; the run may be stopped
+        > beyond   tokens: only the run's limit of 80,000 bounds it; the run may be stopped
         > unknown  the task is not known, and every request holds it: give the task
         > unknown  the price of openai/other is not known: give it in the config, under [prices."openai/other"]
-        > the most holds if each model keeps to its window and to the bound of its reply, and reads what another wrote as no more than four times the tokens
+        > the upper bounds assume that each model stays within its window and its reply limit, and counts at most four times the tokens that another counts for the same text
         ! warning[one_model]: All participants share model "openai/small"
         !  --> team.yaml:6:28
         !   |

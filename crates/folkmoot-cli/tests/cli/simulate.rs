@@ -201,7 +201,7 @@ fn an_unknown_fault_is_refused_with_the_one_that_was_meant() {
         bench.call(["simulate", "team.yaml", TASK, "--faults", "errors,crash"]),
         expect![[r#"
             exit 2
-            ! error: "crash" is no fault; there are latency, errors, rate-limits, malformed, blank, cut-off, silence, duplicates, late, crashes and all
+            ! error: unknown fault "crash"; known: latency, errors, rate-limits, malformed, blank, cut-off, silence, duplicates, late, crashes, all
             ! help: did you mean "crashes"?
         "#]],
     );
@@ -210,7 +210,7 @@ fn an_unknown_fault_is_refused_with_the_one_that_was_meant() {
         bench.call(["simulate", "--faults", "team.yaml", TASK]),
         expect![[r#"
             exit 2
-            ! error: "team.yaml" is no fault; there are latency, errors, rate-limits, malformed, blank, cut-off, silence, duplicates, late, crashes and all
+            ! error: unknown fault "team.yaml"; known: latency, errors, rate-limits, malformed, blank, cut-off, silence, duplicates, late, crashes, all
             ! help: put --faults behind the task, or write --faults=all
         "#]],
     );

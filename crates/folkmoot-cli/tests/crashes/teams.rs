@@ -91,7 +91,7 @@ collaboration: { strategy: relay, order: [author, editor], rounds: 3 }
 ",
         task: "Write the introduction of our product",
     },
-    // R11: a fault that was handled is not tried again either.
+    // A fault that was handled is not tried again either.
     Team {
         file: "
 name: 带病的小组

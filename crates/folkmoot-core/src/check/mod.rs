@@ -287,7 +287,7 @@ impl Checked {
     /// A lead that hands out work needs tools, and requests to models do not carry any yet.
     fn without_tools(&self, place: &Place) -> Option<Diagnostic> {
         let lead = self.team.lead()?;
-        let message = "a lead that is a model is not given its tools by this version";
+        let message = "this version cannot give the lead's tools to a model behind an API";
         let told = Diagnostic::error("not_supported_yet", message).at(place);
         let help =
             "script the lead, or let the engine route: a collaboration without routing: lead";

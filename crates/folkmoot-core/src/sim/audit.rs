@@ -11,6 +11,7 @@ use crate::{
     event::{Event, Record, Reservation},
     key::Key,
     limits::{CONCURRENCY, Limits},
+    money::Money,
     replay::replay,
     spec::Spec,
     team::AgentId,
@@ -96,23 +97,32 @@ struct Sum {
 
 /// Tokens and money.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Amount([u128; 2]);
+struct Amount {
+    tokens: u64,
+    cost: Money,
+}
 
 impl Amount {
     fn of(usage: Usage) -> Amount {
-        Amount([usage.tokens.total().into(), usage.cost.unwrap_or_default().0.into()])
+        Amount { tokens: usage.tokens.total(), cost: usage.cost.unwrap_or_default() }
     }
 
     fn aside(reserved: Reservation) -> Amount {
-        Amount([reserved.tokens.total().into(), reserved.cost.unwrap_or_default().0.into()])
+        Amount { tokens: reserved.tokens.total(), cost: reserved.cost.unwrap_or_default() }
     }
 
     fn beyond(self, other: Amount) -> Amount {
-        Amount([0, 1].map(|at| self.0[at].saturating_sub(other.0[at])))
+        Amount {
+            tokens: self.tokens.saturating_sub(other.tokens),
+            cost: Money(self.cost.0.saturating_sub(other.cost.0)),
+        }
     }
 
     fn and(self, other: Amount) -> Amount {
-        Amount([0, 1].map(|at| self.0[at] + other.0[at]))
+        Amount {
+            tokens: self.tokens.saturating_add(other.tokens),
+            cost: Money(self.cost.0.saturating_add(other.cost.0)),
+        }
     }
 }
 
@@ -324,11 +334,15 @@ impl Sum {
         if let Some(most) = limits.concurrency {
             holds(open <= most, || format!("{of}: {open} calls at once, {most} allowed"))?;
         }
-        let most = [("tokens", limits.tokens), ("cost", limits.cost.map(|cost| cost.0))];
-        for ((used, excess), (what, most)) in used.0.into_iter().zip(excess.0).zip(most) {
-            let is_kept = most.is_none_or(|most| used <= u128::from(most) + excess);
-            holds(is_kept, || format!("{of}: {used} {what} used, {most:?} and {excess} allowed"))?;
-        }
-        Ok(())
+        let allowed = Amount {
+            tokens: limits.tokens.unwrap_or(u64::MAX),
+            cost: limits.cost.unwrap_or(Money(u64::MAX)),
+        };
+        let most = allowed.and(excess);
+        let Amount { tokens, cost } = used;
+        holds(tokens <= most.tokens, || {
+            format!("{of}: {tokens} tokens used, {} allowed", most.tokens)
+        })?;
+        holds(cost <= most.cost, || format!("{of}: {cost} spent, {} allowed", most.cost))
     }
 }

@@ -69,7 +69,7 @@ pub struct Hazards(BTreeSet<Hazard>);
 
 /// A word that names no hazard.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("\"{word}\" is no fault; there are {} and all", names().collect::<Vec<_>>().join(", "))]
+#[error("unknown fault \"{word}\"; known: {}, all", names().collect::<Vec<_>>().join(", "))]
 pub struct UnknownHazard {
     /// The word.
     pub word: String,
@@ -150,10 +150,10 @@ mod tests {
         let unknown = |list| Hazards::parse(list).expect_err("it is none");
         let crash = unknown("errors,crash");
         assert_eq!(crash.suggestion.as_deref(), Some("did you mean \"crashes\"?"));
-        assert!(crash.to_string().starts_with("\"crash\" is no fault; there are latency, errors,"));
+        assert!(crash.to_string().starts_with("unknown fault \"crash\"; known: latency, errors,"));
         assert_eq!(unknown("team.yaml").suggestion, None);
         for list in ["", "errors,", "错误", "all,x"] {
-            assert!(unknown(list).to_string().contains("is no fault"), "{list}");
+            assert!(unknown(list).to_string().contains("unknown fault"), "{list}");
         }
     }
 }

@@ -167,7 +167,7 @@ impl Spread {
         }
     }
 
-    /// The least; none of no numbers.
+    /// The least; `None` if there are none.
     pub fn min(&self) -> Option<u64> {
         self.0.first_key_value().map(|(number, _)| *number)
     }

@@ -29,7 +29,7 @@ const CALM: u64 = 12;
 /// How often a run is disturbed at the most, so that it ends.
 const MOST_DISTURBANCES: u32 = 16;
 
-/// How long a back-end waits for an answer of which nobody else keeps the time.
+/// How long a back-end waits for an answer when no other clock is running.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// How long is waited before the second attempt of a call, at most; then twice as long, and so on.

@@ -59,7 +59,7 @@ pub enum FileError {
 #[derive(Debug, Error)]
 pub enum Flaw {
     /// It begins otherwise than an exported run.
-    #[error("this is no exported run; `folkmoot export RUN -o FILE` writes one")]
+    #[error("this is not an exported run; `folkmoot export RUN -o FILE` writes one")]
     NotAnExport,
     /// It begins with a mark that editors add.
     #[error("a byte order mark was put in front; copy the file as it is")]
@@ -79,7 +79,7 @@ pub enum Flaw {
     #[error("the first line names a run that cannot be one")]
     Name,
     /// The first line tells an end that there is not, or the other way round.
-    #[error("the first line was changed: it tells whether the run has ended, and that is not so")]
+    #[error("the first line was changed: it is wrong about whether the run has ended")]
     Ending,
     /// A line is longer than a record can be.
     #[error("the line is longer than any that is written")]
@@ -88,16 +88,16 @@ pub enum Flaw {
     #[error("the file breaks off in the middle of this line")]
     BreaksOff,
     /// The file ends before the last record.
-    #[error("the file breaks off: record {0} and those behind it, up to {1}, are missing")]
+    #[error("the file breaks off: record {0} of {1} is missing")]
     Missing(u64, u64),
     /// The file goes on behind the last record.
-    #[error("the file goes on behind its last record, {0}")]
+    #[error("the file goes on after its last record, {0}")]
     Surplus(u64),
     /// It is none of the lines that are written.
-    #[error("this is no record as it was written, though record {0} should stand here")]
+    #[error("this is not a record as it was written; record {0} is expected here")]
     NoRecord(u64),
     /// A record stands in a wrong place.
-    #[error("record {found} stands here, though record {expected} should")]
+    #[error("this is record {found}; record {expected} is expected here")]
     Misplaced {
         /// The one that stands there.
         found: u64,
@@ -108,7 +108,7 @@ pub enum Flaw {
     #[error("record {0} was changed after it was written")]
     Changed(u64),
     /// The records are sound, and not those that the first line tells of.
-    #[error("record {0} is not the one that the first line tells of as the last")]
+    #[error("record {0} does not match the hash in the first line")]
     Rewritten(u64),
     /// A record is as it was written, and nothing that this version understands.
     #[error("record {0} cannot be read: {1}")]

@@ -38,7 +38,7 @@ pub enum Right {
 }
 
 impl Append {
-    /// Rows for a stream that nobody drives, such as a mailbox.
+    /// Rows for a stream that nobody drives.
     pub fn new(stream: &StreamId, after: u64, bodies: Vec<Arc<str>>) -> Append {
         let stream = stream.clone();
         Append {

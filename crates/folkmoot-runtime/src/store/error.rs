@@ -112,7 +112,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// Another program has kept the file to itself for very long.
-    #[error("store {}: another program has kept it locked for very long; end that, and try again", .path.display())]
+    #[error("store {}: another program has kept it locked for too long; close that program and try again", .path.display())]
     Busy {
         /// The file.
         path: PathBuf,

@@ -1,6 +1,6 @@
 //! The port to what is kept: append-only streams of rows.
 //!
-//! A run is a stream; so are a mailbox and a board. Rows are opaque here, text in and the same text
+//! A run is a stream. Rows are opaque here, text in and the same text
 //! out: what they mean is folded elsewhere. Each row carries the hash of all before it, so nothing
 //! in a stream can be changed, lost or moved unnoticed, and what is read has been checked.
 //!
@@ -44,7 +44,7 @@ pub const MAX_PENDING: usize = 1_000;
 /// How many rows [`Store::verify`] holds at a time.
 const VERIFY_PAGE: usize = 1_000;
 
-/// Names a stream, for example `run/0192f3b0-…`.
+/// Names a stream, for example `run/4k7q0v9m2xtd`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(Arc<str>);
 

@@ -149,25 +149,23 @@ async fn lines_that_were_lost_added_or_moved_are_named() {
         assert_eq!(found, (line as u64, told.to_owned()));
     };
     let without = |at: usize| [&lines[..at], &lines[at + 1..]].concat();
-    check(without(2), 3, "record 3 stands here, though record 2 should").await;
-    check(without(1), 2, "record 2 stands here, though record 1 should").await;
-    let missing = format!(
-        "the file breaks off: record {0} and those behind it, up to {0}, are missing",
-        last - 1
-    );
+    check(without(2), 3, "this is record 3; record 2 is expected here").await;
+    check(without(1), 2, "this is record 2; record 1 is expected here").await;
+    let missing = format!("the file breaks off: record {0} of {0} is missing", last - 1);
     check(without(last - 1), last, &missing).await;
     let twice = [&lines[..3], &lines[2..]].concat();
-    check(twice, 4, "record 2 stands here, though record 3 should").await;
+    check(twice, 4, "this is record 2; record 3 is expected here").await;
     let mut swapped = lines.clone();
     swapped.swap(2, 3);
-    check(swapped, 3, "record 3 stands here, though record 2 should").await;
+    check(swapped, 3, "this is record 3; record 2 is expected here").await;
     let more = [&lines[..], &lines[last - 1..]].concat();
-    let surplus = format!("the file goes on behind its last record, {}", last - 1);
+    let surplus = format!("the file goes on after its last record, {}", last - 1);
     check(more, last + 1, &surplus).await;
     let blank = [&lines[..2], &["\n"], &lines[2..]].concat();
-    check(blank, 3, "this is no record as it was written, though record 2 should stand here").await;
+    check(blank, 3, "this is not a record as it was written; record 2 is expected here").await;
     let headless = without(0);
-    check(headless, 1, "this is no exported run; `folkmoot export RUN -o FILE` writes one").await;
+    check(headless, 1, "this is not an exported run; `folkmoot export RUN -o FILE` writes one")
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,7 +185,7 @@ async fn a_file_that_was_converted_is_told_so() {
     let wide: Vec<u8> = filed.text.encode_utf16().flat_map(u16::to_le_bytes).collect();
     for garbage in [&b""[..], b"\n", b"\0\0", b"{}\n", b"[1]\n", b"SQLite format 3\0", &wide] {
         let (line, flaw) = filed.flaw(filed.read(garbage).await);
-        assert_eq!((line, flaw.contains("no exported run")), (1, true), "{flaw}");
+        assert_eq!((line, flaw.contains("not an exported run")), (1, true), "{flaw}");
     }
 }
 

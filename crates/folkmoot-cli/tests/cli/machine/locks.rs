@@ -26,7 +26,7 @@ fn a_run_waits_while_another_program_writes_and_loses_nothing() {
     is_whole(&bench);
 }
 
-// R02: an owner that sleeps past its time is succeeded, and cannot write when it wakes.
+// An owner that sleeps past its time is succeeded, and cannot write when it wakes.
 #[test]
 fn an_owner_that_wakes_late_cannot_write_and_is_told_who_does() {
     let Held { run, bench, stub, door } = held("text");

@@ -161,8 +161,8 @@ impl History {
     fn is_stuck(&self, agent: &AgentId, repeats: usize) -> bool {
         let mut latest = self.contributions(agent).rev();
         let Some(last) = latest.next() else { return false };
-        let same = latest.take(repeats - 1).take_while(|earlier| is_equal(last, earlier));
-        same.count() == repeats - 1
+        let others = repeats.saturating_sub(1);
+        latest.take(others).take_while(|earlier| is_equal(last, earlier)).count() == others
     }
 }
 

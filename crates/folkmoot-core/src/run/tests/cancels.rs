@@ -24,7 +24,7 @@ fn wishes() -> [Vec<Event>; 4] {
     ]
 }
 
-// F10, X03: one append ends the run and withdraws all that is open, whenever the cancel comes.
+// One append ends the run and withdraws all that is open, whenever the cancel comes.
 #[test]
 fn a_cancel_after_any_record_ends_the_run_in_one_append_with_nothing_open() {
     for_each_seed(Trial::quiet, |trial| {

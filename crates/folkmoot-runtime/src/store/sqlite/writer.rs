@@ -320,7 +320,7 @@ mod tests {
         for answer in answers {
             let answer = answer.blocking_recv().expect("every job is answered");
             let error = answer.expect_err("there is no room beside the other").to_string();
-            assert!(error.contains("has kept it locked for very long"), "{error}");
+            assert!(error.contains("has kept it locked for too long"), "{error}");
         }
     }
 }
