@@ -120,7 +120,7 @@ fn a_state_file_that_cannot_be_used_is_told() {
     let page = bench.call(["doctor", "--db", "other.db"]).must_be(1).stdout;
     assert!(page.contains("✗ state     store "), "{page}");
     assert!(page.contains("is no store of folkmoot"), "{page}");
-    assert!(page.contains("→ choose another file with --db or FOLKMOOT_DB"), "{page}");
+    assert!(page.contains("→ `--db FILE`, or the variable FOLKMOOT_DB, keeps runs"), "{page}");
 }
 
 #[test]
