@@ -28,6 +28,7 @@ pub mod text;
 pub mod time;
 pub mod verdict;
 pub mod view;
+pub mod width;
 pub mod words;
 
 #[cfg(test)]

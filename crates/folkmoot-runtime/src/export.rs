@@ -16,7 +16,7 @@ use folkmoot_core::{
 };
 use serde::{Deserialize, Serialize};
 
-pub use self::read::{FileError, Flaw, read, read_from};
+pub use self::read::{FileError, Flaw, is_exported, read, read_from};
 use crate::{
     engine::{Engine, EngineError, PAGE, RunId, unreadable},
     store::{Hash, Head, Row},

@@ -1,14 +1,14 @@
 use std::{
     io::{self, IsTerminal, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use folkmoot_runtime::export::Export as Lines;
 use serde_json::json;
-use tempfile::NamedTempFile;
 
+use super::new_file::NewFile;
 use crate::{
     app::App,
     exit::{Exit, Refusal},
@@ -39,22 +39,18 @@ pub(crate) struct Export {
 impl Export {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
         let (engine, id) = app.engine_and_run(&self.run).await?;
-        match &self.out {
-            Some(file) if !self.force && file.try_exists().unwrap_or(true) => {
-                return Err(exists(file).into());
-            }
-            None if io::stdout().is_terminal() => {
-                let message = "an exported run is raw data and is not written to a terminal";
-                return Err(Refusal::new("usage", message).help("name a file with -o").into());
-            }
-            Some(_) | None => {}
+        if self.out.is_none() && io::stdout().is_terminal() {
+            let message = "an exported run is raw data and is not written to a terminal";
+            return Err(Refusal::new("usage", message).help("name a file with -o").into());
         }
+        let file = self.out.as_deref().map(|file| NewFile::begin(file, self.force)).transpose()?;
         let is_withheld = |text: &str| !self.with_secrets && app.holds_secret(text);
         let mut lines = engine.export(&id, is_withheld).await?;
-        let Some(file) = &self.out else {
+        let Some(mut file) = file else {
             return to_stdout(&mut lines).await;
         };
-        to_file(&mut lines, file, self.force).await?;
+        copy(&mut lines, &mut file).await?;
+        let file = file.finish()?;
         let end = lines.end();
         if app.wants_json() {
             app.print_json(&json!({
@@ -84,31 +80,9 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// The file is there when it is whole, and not before.
-async fn to_file(lines: &mut Lines<'_>, file: &Path, force: bool) -> Result<()> {
-    let cannot = || format!("cannot write {}", file.display());
-    let folder = file.parent().filter(|it| !it.as_os_str().is_empty());
-    let mut unfinished =
-        NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).with_context(cannot)?;
-    copy(lines, &mut unfinished).await?;
-    unfinished.as_file().sync_all().with_context(cannot)?;
-    let kept = if force { unfinished.persist(file) } else { unfinished.persist_noclobber(file) };
-    match kept {
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(exists(file).into())
-        }
-        kept => kept.map(drop).with_context(cannot),
-    }
-}
-
 async fn copy(lines: &mut Lines<'_>, to: &mut impl Write) -> Result<()> {
     while let Some(page) = lines.next().await? {
         to.write_all(page.as_bytes())?;
     }
     Ok(to.flush()?)
-}
-
-fn exists(file: &Path) -> Refusal {
-    let message = format!("{} exists already", file.display());
-    Refusal::new("file_exists", message).help("name another file, or write over it with --force")
 }

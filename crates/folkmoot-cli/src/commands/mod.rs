@@ -12,8 +12,10 @@ mod doctor;
 mod drive;
 mod export;
 mod fork;
+mod graph;
 mod init;
 mod models;
+mod new_file;
 mod plan;
 mod rehearsals;
 mod replay;
@@ -42,6 +44,7 @@ pub(crate) enum Command {
     Check(check::Check),
     Plan(plan::Plan),
     Simulate(simulate::Simulate),
+    Graph(graph::Graph),
     Dispatch(dispatch::Dispatch),
     Broadcast(broadcast::Broadcast),
     Runs(runs::Runs),
@@ -72,6 +75,7 @@ impl Command {
             Command::Check(it) => it.run(app),
             Command::Plan(it) => it.run(app),
             Command::Simulate(it) => it.run(app).await,
+            Command::Graph(it) => it.run(app).await,
             Command::Dispatch(it) => it.run(app).await,
             Command::Broadcast(it) => it.run(app).await,
             Command::Runs(it) => it.run(app).await,

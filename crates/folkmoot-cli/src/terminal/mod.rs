@@ -32,7 +32,8 @@ pub(crate) mod stream;
 pub(crate) mod survey;
 mod table;
 pub(crate) mod tables;
-mod width;
 
 #[cfg(test)]
 mod testing;
+
+use folkmoot_core::width;

@@ -125,6 +125,13 @@ pub async fn read(path: &Path) -> Result<(MemoryStore, RunId), FileError> {
     read_from(BufReader::new(file), path).await
 }
 
+/// Whether the file at `path` begins as an exported run does, whatever follows.
+pub fn is_exported(path: &Path) -> bool {
+    let mut beginning = [0; BEGINNING.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut beginning));
+    read.is_ok() && beginning == *BEGINNING.as_bytes()
+}
+
 /// Reads an exported run from `input`, as [`read`] does; errors say that it stands at `path`.
 pub async fn read_from(
     input: impl BufRead,

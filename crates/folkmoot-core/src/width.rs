@@ -1,4 +1,4 @@
-//! How much room text takes on a terminal.
+//! How much room text takes, in columns.
 
 use std::borrow::Cow;
 
@@ -6,12 +6,12 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 /// The columns that `text` takes; a Chinese character takes two.
-pub(crate) fn columns(text: &str) -> usize {
+pub fn columns(text: &str) -> usize {
     text.width()
 }
 
 /// As much of the beginning of `text` as `most` columns hold, with `…` if something is left out.
-pub(crate) fn head(text: &str, most: usize) -> Cow<'_, str> {
+pub fn head(text: &str, most: usize) -> Cow<'_, str> {
     // A byte takes at most one column.
     if text.len() <= most || columns(text) <= most {
         return Cow::Borrowed(text);
@@ -21,7 +21,7 @@ pub(crate) fn head(text: &str, most: usize) -> Cow<'_, str> {
 }
 
 /// As much of the end of `text` as `most` columns hold, with `…` if something is left out.
-pub(crate) fn tail(text: &str, most: usize) -> Cow<'_, str> {
+pub fn tail(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most || columns(text) <= most {
         return Cow::Borrowed(text);
     }
