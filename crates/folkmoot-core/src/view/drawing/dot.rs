@@ -11,10 +11,9 @@ pub(super) fn write(drawing: &Drawing) -> String {
     let heading: Vec<String> =
         [&drawing.title].into_iter().chain(&drawing.notes).cloned().collect();
     put(format!(
-        "graph [label=\"{}\" labelloc=t bgcolor=transparent fontcolor=\"#767676\"]",
+        "graph [label=\"{}\" labelloc=t bgcolor=transparent fontcolor=\"#767676\" fontname=\"sans-serif\"]",
         label(&heading)
     ));
-    put("graph [fontname=\"sans-serif\"]".to_owned());
     put("node [fontname=\"sans-serif\" shape=box style=\"filled,rounded\" color=\"#767676\" fillcolor=\"#e8eef7\" fontcolor=\"#1f2328\"]".to_owned());
     put("edge [fontname=\"sans-serif\" color=\"#767676\" fontcolor=\"#767676\"]".to_owned());
     for (at, node) in drawing.nodes.iter().enumerate() {

@@ -65,6 +65,7 @@ fn escaped(line: &str) -> String {
         let joins = |it: Option<char>| it.is_some_and(char::is_alphanumeric);
         let is_plain = match c {
             ' ' | ',' => true,
+            ':' => joins(before) && rest.peek() == Some(&' '),
             '-' | '_' => joins(before) && joins(rest.peek().copied()),
             c => c.is_ascii_alphanumeric() || !c.is_ascii(),
         };

@@ -25,6 +25,9 @@ const MARGIN: i64 = 20;
 /// A grey for lines and text without a box.
 const GREY: &str = "#767676";
 
+/// The colour of text in boxes.
+const DARK: &str = "#1f2328";
+
 /// Writes it.
 pub(super) fn write(drawing: &Drawing) -> String {
     let nodes: Vec<Size> = drawing.nodes.iter().map(size).collect();
@@ -41,16 +44,19 @@ pub(super) fn write(drawing: &Drawing) -> String {
     let foot = head + layout.size.height + MARGIN;
     let height = foot + SMALL * drawing.notes.len() as i64 + MARGIN;
     let mut page = Page(String::new());
-    page.put(format_args!("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"title desc\" font-family=\"system-ui, sans-serif\" font-size=\"13\" text-anchor=\"middle\">"));
-    page.put(format_args!("<title id=\"title\">{}</title>", escaped(&drawing.title)));
-    page.put(format_args!("<desc id=\"desc\">{}</desc>", escaped(&description(drawing))));
-    page.put(format_args!("<defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"8\" markerHeight=\"8\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"{GREY}\"/></marker></defs>"));
     page.put(format_args!(
-        "<text x=\"{}\" y=\"{}\" fill=\"{GREY}\" font-weight=\"bold\">{}</text>",
-        width / 2,
-        MARGIN + LINE - 5,
-        escaped(&drawing.title)
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\" role=\"img\" font-family=\"system-ui, sans-serif\" \
+         font-size=\"13\" text-anchor=\"middle\">"
     ));
+    page.put(format_args!("<title>{}</title>", escaped(&drawing.title)));
+    page.put(format_args!("<desc>{}</desc>", escaped(&description(drawing))));
+    page.put(format_args!(
+        "<marker id=\"folkmoot-arrow\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"6\" \
+         markerHeight=\"6\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"{GREY}\"/></marker>"
+    ));
+    let middle = Point { x: width / 2, y: MARGIN + LINE - 5 };
+    page.text(middle, GREY, "font-weight=\"bold\"", &drawing.title);
     page.put(format_args!("<g transform=\"translate({left} {head})\">"));
     for (link, route) in drawing.links.iter().zip(&layout.routes) {
         page.line(link, route);
@@ -63,7 +69,8 @@ pub(super) fn write(drawing: &Drawing) -> String {
     }
     page.put("</g>");
     for (nth, note) in (1..).zip(&drawing.notes) {
-        page.put(format_args!("<text x=\"{MARGIN}\" y=\"{}\" fill=\"{GREY}\" font-size=\"11\" text-anchor=\"start\">{}</text>", foot + nth * SMALL - 4, escaped(note)));
+        let at = Point { x: MARGIN, y: foot + nth * SMALL - 4 };
+        page.text(at, GREY, "font-size=\"11\" text-anchor=\"start\"", note);
     }
     page.put("</svg>");
     page.0
@@ -112,58 +119,60 @@ impl Page {
         writeln!(self.0, "{line}").expect("a string takes any text");
     }
 
+    fn text(&mut self, at: Point, fill: &str, look: &str, text: &str) {
+        let Point { x, y } = at;
+        self.put(format_args!(
+            "<text x=\"{x}\" y=\"{y}\" fill=\"{fill}\" {look}>{}</text>",
+            escaped(text)
+        ));
+    }
+
     fn line(&mut self, link: &Link, route: &Route) {
+        let path = path(route);
         let dashes = match link.kind {
             Way::Plain => "",
             Way::Spare => " stroke-dasharray=\"5 4\"",
         };
-        let path = path(route);
-        self.put(format_args!("<path d=\"{path}\" fill=\"none\" stroke=\"{GREY}\" stroke-width=\"1.5\"{dashes} marker-end=\"url(#arrow)\"/>"));
+        self.put(format_args!(
+            "<path d=\"{path}\" fill=\"none\" stroke=\"{GREY}\" stroke-width=\"1.5\"{dashes} \
+             marker-end=\"url(#folkmoot-arrow)\"/>"
+        ));
     }
 
     fn node(&mut self, node: &Node, size: Size, at: Point) {
         let Size { width, height } = size;
         let (left, top) = (at.x - width / 2, at.y - height / 2);
-        let (fill, edge) = match node.kind {
-            Kind::Outside => ("#e6f4ea", GREY),
-            Kind::Place | Kind::Absent => ("#eeeeee", GREY),
-            Kind::Agent => ("#e8eef7", GREY),
-            Kind::Choice => ("#fff4d6", GREY),
-            Kind::Failed => ("#ffebe9", "#cf222e"),
-        };
-        let style = match node.kind {
-            Kind::Absent => format!("fill=\"{fill}\" stroke=\"{edge}\" stroke-dasharray=\"4 3\""),
-            Kind::Outside | Kind::Place | Kind::Agent | Kind::Choice | Kind::Failed => {
-                format!("fill=\"{fill}\" stroke=\"{edge}\"")
+        let look = match node.kind {
+            Kind::Outside => format!("fill=\"#e6f4ea\" stroke=\"{GREY}\""),
+            Kind::Place => format!("fill=\"#eeeeee\" stroke=\"{GREY}\""),
+            Kind::Agent => format!("fill=\"#e8eef7\" stroke=\"{GREY}\""),
+            Kind::Choice => format!("fill=\"#fff4d6\" stroke=\"{GREY}\""),
+            Kind::Failed => "fill=\"#ffebe9\" stroke=\"#cf222e\"".to_owned(),
+            Kind::Absent => {
+                format!("fill=\"#eeeeee\" stroke=\"{GREY}\" stroke-dasharray=\"4 3\"")
             }
         };
-        match node.kind {
-            Kind::Choice => {
-                let (right, bottom, tip) = (left + width, top + height, PADDING);
-                self.put(format_args!(
-                    "<path d=\"M{left} {y}L{a} {top}H{b}L{right} {y}L{b} {bottom}H{a}z\" {style}/>",
-                    y = at.y,
-                    a = left + tip,
-                    b = right - tip
-                ));
-            }
-            Kind::Outside | Kind::Place | Kind::Agent | Kind::Failed | Kind::Absent => {
-                let round = match node.kind {
-                    Kind::Outside => height / 2,
-                    Kind::Place => 0,
-                    Kind::Agent | Kind::Choice | Kind::Failed | Kind::Absent => 6,
-                };
-                self.put(format_args!("<rect x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" rx=\"{round}\" {style}/>"));
-            }
+        let round = match node.kind {
+            Kind::Outside => height / 2,
+            Kind::Place | Kind::Choice => 0,
+            Kind::Agent | Kind::Failed | Kind::Absent => 6,
+        };
+        if node.kind == Kind::Choice {
+            let (right, bottom, y) = (left + width, top + height, at.y);
+            let (from, to) = (left + PADDING, right - PADDING);
+            self.put(format_args!(
+                "<path d=\"M{left} {y}L{from} {top}H{to}L{right} {y}L{to} {bottom}H{from}z\" {look}/>"
+            ));
+        } else {
+            self.put(format_args!(
+                "<rect x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" \
+                 rx=\"{round}\" {look}/>"
+            ));
         }
         for (nth, line) in (0..).zip(&node.lines) {
-            let y = top + PADDING / 2 + nth * LINE + 13;
-            let look = if nth == 0 { " font-weight=\"bold\"" } else { " font-size=\"12\"" };
-            self.put(format_args!(
-                "<text x=\"{}\" y=\"{y}\" fill=\"#1f2328\"{look}>{}</text>",
-                at.x,
-                escaped(line)
-            ));
+            let look = if nth == 0 { "font-weight=\"bold\"" } else { "font-size=\"12\"" };
+            let at = Point { x: at.x, y: top + PADDING / 2 + nth * LINE + 13 };
+            self.text(at, DARK, look, line);
         }
     }
 
@@ -173,14 +182,13 @@ impl Page {
         }
         let (Size { width, height }, at) = (label_size(link), route.label);
         let (left, top) = (at.x - width / 2, at.y - height / 2);
-        self.put(format_args!("<rect x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" rx=\"4\" fill=\"#f6f8fa\"/>"));
+        self.put(format_args!(
+            "<rect x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" rx=\"4\" \
+             fill=\"#f6f8fa\"/>"
+        ));
         for (nth, line) in (0..).zip(&link.lines) {
-            let y = top + 2 + nth * SMALL + 11;
-            self.put(format_args!(
-                "<text x=\"{}\" y=\"{y}\" fill=\"#1f2328\" font-size=\"11\">{}</text>",
-                at.x,
-                escaped(line)
-            ));
+            let at = Point { x: at.x, y: top + 2 + nth * SMALL + 11 };
+            self.text(at, DARK, "font-size=\"11\"", line);
         }
     }
 }

@@ -234,7 +234,10 @@ fn notes(drawing: &mut Drawing, team: &Team, graph: &Graph, stage: Option<&str>)
     if let Some(result) = &graph.result {
         drawing.note(format!("{place}the answer is the last reply of {}", name(team, result)));
     }
-    drawing.note(format!("{place}if a step fails: {}", remedy(graph.on_failure)));
+    let usual = if team.lead().is_some() { Remedy::Lead } else { Remedy::Stop };
+    if graph.on_failure != (OnFailure { retry: 0, then: usual }) {
+        drawing.note(format!("{place}if a step fails: {}", remedy(graph.on_failure)));
+    }
 }
 
 fn condition(group: &Group) -> String {

@@ -188,10 +188,13 @@ impl Board {
             if edges[at].from == edges[at].to {
                 return own(points[chain[0]], nodes[chain[0]], edges[at].label);
             }
-            let inner = chain[1..chain.len() - 1].iter().map(|slot| points[*slot]);
+            let inner = &chain[1..chain.len() - 1];
+            let label = points[inner[0]];
+            // A short link without a label needs no detour.
+            let is_short = inner.len() == 1 && edges[at].label == Size::default();
+            let inner = inner.iter().filter(|_| !is_short).map(|slot| points[*slot]);
             let mut way: Vec<Point> =
                 [ends[at].0].into_iter().chain(inner).chain([ends[at].1]).collect();
-            let label = way[1];
             if *is_turned {
                 way.reverse();
             }
