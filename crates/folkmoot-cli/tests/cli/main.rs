@@ -5,6 +5,7 @@ mod check;
 mod config;
 mod conformance;
 mod doctor;
+mod drawings;
 mod examples;
 mod exported;
 mod failover;

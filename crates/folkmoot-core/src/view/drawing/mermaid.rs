@@ -66,6 +66,10 @@ fn escaped(line: &str) -> String {
         let is_plain = match c {
             ' ' | ',' => true,
             ':' => joins(before) && rest.peek() == Some(&' '),
+            '.' => {
+                let is_digit = |it: Option<char>| it.is_some_and(|it| it.is_ascii_digit());
+                is_digit(before) && is_digit(rest.peek().copied())
+            }
             '-' | '_' => joins(before) && joins(rest.peek().copied()),
             c => c.is_ascii_alphanumeric() || !c.is_ascii(),
         };

@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::{
     Drawing, Kind, Way, counted, run,
-    team::{guard, lead, name},
+    team::{guard, lead, name, test},
 };
 use crate::{
     key::{Key, push_segment},
     known::{Entry, Known},
-    programs::graph::{Edge, Graph, Join, PARENT, Structure},
+    programs::graph::{Edge, Graph, Group, Join, PARENT, Structure},
     run::Run,
     spec::Spec,
     team::AgentId,
@@ -46,8 +46,18 @@ pub(super) fn draw(
         }
         let nodes = own.iter().map(|step| step.node(drawing, spec)).collect();
         let (structure, stage) = (Structure::of(&graph.edges), *stage);
-        drawn =
-            Some(Pass { spec, known, outcome, graph, structure, stage, from, steps: own, nodes });
+        drawn = Some(Pass {
+            spec,
+            known,
+            outcome,
+            graph,
+            structure,
+            stage,
+            from,
+            steps: own,
+            nodes,
+            absent: BTreeMap::new(),
+        });
     }
     let end = run::end(drawing, outcome);
     let closing = known.get("lead/final").map(|entry| {
@@ -184,32 +194,48 @@ struct Pass<'a> {
     from: usize,
     steps: Vec<&'a Step>,
     nodes: Vec<usize>,
+    /// Those that work went to and that did not take it as a step.
+    absent: BTreeMap<AgentId, usize>,
 }
 
 impl Pass<'_> {
     /// Draws how work went from step to step, and where it ended.
-    fn links(&self, drawing: &mut Drawing, end: Option<usize>) {
+    fn links(mut self, drawing: &mut Drawing, end: Option<usize>) {
         let mut entered: Vec<&AgentId> = Vec::new();
-        for edge in self.graph.edges.iter().filter(|edge| edge.from.as_str() == PARENT) {
+        let graph = self.graph;
+        for edge in graph.edges.iter().filter(|edge| edge.from.as_str() == PARENT) {
             if !entered.contains(&&edge.to) {
                 entered.push(&edge.to);
                 let first = self.steps.iter().position(|it| it.agent == edge.to);
-                let to =
-                    first.map_or_else(|| self.pending(drawing, &edge.to, 0), |it| self.nodes[it]);
+                let to = match first {
+                    Some(first) => self.nodes[first],
+                    None => self.pending(drawing, &edge.to, 0),
+                };
                 drawing.labelled(self.from, to, Way::Plain, edge.label.as_deref());
             }
         }
-        for (at, step) in self.steps.iter().enumerate() {
+        let before = drawing.links.len();
+        for (at, step) in self.steps.clone().into_iter().enumerate() {
             for to in &step.next {
                 self.went(drawing, at, to, end);
             }
-            if let Some(end) = end.filter(|_| step.next.is_empty() && step.error.is_none()) {
+            let Some(end) = end.filter(|_| step.next.is_empty()) else { continue };
+            if step.error.is_some() {
+                drawing.labelled(self.nodes[at], end, Way::Spare, ["its branch ended"]);
+            } else {
                 drawing.labelled(self.nodes[at], end, Way::Plain, [self.stopped(step)]);
             }
         }
+        // A lead may finish without taking an exit.
+        let last = self.nodes.last().copied().unwrap_or(self.from);
+        if let Some(end) = end
+            && drawing.links[before..].iter().all(|link| link.to != end)
+        {
+            drawing.labelled(last, end, Way::Spare, ["then"]);
+        }
     }
 
-    fn went(&self, drawing: &mut Drawing, at: usize, to: &AgentId, end: Option<usize>) {
+    fn went(&mut self, drawing: &mut Drawing, at: usize, to: &AgentId, end: Option<usize>) {
         let (step, from) = (self.steps[at], self.nodes[at]);
         let edge = self.edge(&step.agent, to);
         if to.as_str() == PARENT {
@@ -223,9 +249,10 @@ impl Pass<'_> {
             label.push("passed over".to_owned());
         }
         let way = if is_spare { Way::Spare } else { Way::Plain };
-        let later = self.steps.iter().enumerate().skip(at + 1);
-        let mut taker = later.filter(|(_, it)| it.agent == *to && it.follows(step));
-        let target = match taker.next() {
+        // What is tried again takes up no new work, so nothing else can have been asked before it.
+        let takes = |it: &Step| it.agent == *to && (is_retry || it.follows(step));
+        let taker = self.steps.iter().enumerate().skip(at + 1).find(|(_, it)| takes(it));
+        let target = match taker {
             Some((_, taker)) if self.came_too_late(step, to, taker) => {
                 let name = name(&self.spec.team, to);
                 drawing.node(Kind::Absent, [name, "had started without it"])
@@ -252,7 +279,10 @@ impl Pass<'_> {
     }
 
     /// Somebody to whom work went that is not told of as a step.
-    fn pending(&self, drawing: &mut Drawing, agent: &AgentId, since: u64) -> usize {
+    fn pending(&mut self, drawing: &mut Drawing, agent: &AgentId, since: u64) -> usize {
+        if let Some(node) = self.absent.get(agent) {
+            return *node;
+        }
         let mut place = path(self.stage);
         push_segment(&mut place, agent);
         place.push('/');
@@ -269,7 +299,9 @@ impl Pass<'_> {
             (_, None) if has_ended => (Kind::Absent, "not run".to_owned()),
             (_, None) => (Kind::Absent, "due".to_owned()),
         };
-        drawing.node(kind, [name(&self.spec.team, agent), what.as_str()])
+        let node = drawing.node(kind, [name(&self.spec.team, agent), what.as_str()]);
+        self.absent.insert(agent.clone(), node);
+        node
     }
 
     /// Why the work of a step went nowhere.
@@ -277,20 +309,20 @@ impl Pass<'_> {
         let Some(graph) = &self.outcome.graph else { return String::new() };
         let (by, at) = (&graph["stopped_by"], graph["at_step"].as_u64());
         let reason = || self.outcome.reason.clone().unwrap_or_default().replace('_', " ");
+        let agent = self.structure.number(&step.agent);
+        let is_dead_end = agent.is_some_and(|agent| self.structure.out(agent).is_empty());
         match by["root"].as_bool() {
             Some(true) if step.decides => {
                 let cap = by["max_iterations"].as_u64().unwrap_or_default();
                 format!("at the cap of {}", counted(cap, "round"))
             }
-            None if at == Some(step.number) && !by.is_null() => by.to_string(),
-            _ if self
-                .structure
-                .number(&step.agent)
-                .is_some_and(|it| self.structure.out(it).is_empty()) =>
-            {
-                "no edge leads on".to_owned()
+            None if at == Some(step.number) && !by.is_null() => {
+                let conditions = self.graph.termination.iter().flat_map(Group::conditions);
+                let held = conditions.into_iter().find(|condition| condition.written == *by);
+                held.map_or_else(reason, |condition| test(&self.spec.team, &condition.test))
             }
-            _ => reason(),
+            Some(_) | None if is_dead_end => "no edge leads on".to_owned(),
+            Some(_) | None => reason(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The pictures of strategies (strategies.md §§2 to 8).
+//! The pictures of strategies.
 
 use super::{Drawing, Kind, Way, counted, team::name};
 use crate::{

@@ -6,7 +6,7 @@ use super::{Drawing, Kind, Way, counted, strategies};
 use crate::{
     programs::graph::{
         Dispatch, Edge, Graph, Group, Guard, Join, Matchers, Member, OnFailure, PARENT, Remedy,
-        Routing, Stages, Structure,
+        Routing, Stages, Structure, Test,
     },
     spec::{Collaboration, Spec},
     team::{AgentId, Team},
@@ -152,8 +152,8 @@ fn remedy(on_failure: OnFailure) -> String {
     };
     match on_failure.retry {
         0 => then.to_owned(),
-        1 => format!("again once, then {then}"),
-        times => format!("again up to {times} times, then {then}"),
+        1 => format!("1 more try, then {then}"),
+        tries => format!("{tries} more tries, then {then}"),
     }
 }
 
@@ -226,7 +226,9 @@ fn notes(drawing: &mut Drawing, team: &Team, graph: &Graph, stage: Option<&str>)
         drawing.note(format!("{place}{} says who is next among those that are due", lead(team)));
     }
     if let Some(termination) = &graph.termination {
-        drawing.note(format!("{place}ends as soon as {}", condition(termination)));
+        for condition in ends(team, termination) {
+            drawing.note(format!("{place}ends as soon as {condition}"));
+        }
     }
     if let Some(judge) = &graph.judge {
         drawing.note(format!("{place}{} judges whether it has converged", name(team, judge)));
@@ -240,20 +242,52 @@ fn notes(drawing: &mut Drawing, team: &Team, graph: &Graph, stage: Option<&str>)
     }
 }
 
-fn condition(group: &Group) -> String {
-    let member = |member: &Member| match member {
-        Member::One(condition) => condition.written.to_string(),
-        Member::Group(group) => format!("({})", condition(group)),
-    };
+/// What ends a graph: each condition for itself, where any of them does.
+fn ends(team: &Team, group: &Group) -> Vec<String> {
+    match (&group.any_of, &group.all_of) {
+        (Some(any), None) => any.iter().map(|member| of_member(team, member)).collect(),
+        _ => vec![of_group(team, group)],
+    }
+}
+
+fn of_member(team: &Team, member: &Member) -> String {
+    match member {
+        Member::One(condition) => test(team, &condition.test),
+        Member::Group(group) => format!("({})", of_group(team, group)),
+    }
+}
+
+fn of_group(team: &Team, group: &Group) -> String {
     let list = |members: &Option<Vec<Member>>, word| {
-        let members = members.as_ref()?.iter().map(member).collect::<Vec<_>>();
-        Some(members.join(word))
+        let members = members.as_ref()?.iter().map(|member| of_member(team, member));
+        Some(members.collect::<Vec<_>>().join(word))
     };
-    let lists = [list(&group.any_of, " or "), list(&group.all_of, " and ")];
-    let lists: Vec<String> = lists.into_iter().flatten().collect();
-    match &lists[..] {
-        [any, all] => format!("({any}) and ({all})"),
-        lists => lists.concat(),
+    match (list(&group.any_of, " or "), list(&group.all_of, " and ")) {
+        (Some(any), Some(all)) => format!("({any}) and {all}"),
+        (any, all) => any.or(all).unwrap_or_default(),
+    }
+}
+
+/// What must be so for a graph to end, in words.
+pub(super) fn test(team: &Team, test: &Test) -> String {
+    match test {
+        Test::MaxIterations { rounds, of } => {
+            let of = of.as_ref().map(|agent| format!(" of {}", name(team, agent)));
+            let of = of.unwrap_or_default();
+            format!("a loop{of} has had {}", counted(*rounds, "round"))
+        }
+        Test::Timeout(time) => format!("{time} have passed"),
+        Test::Converged { declared_by: Some(agent), .. } => {
+            format!("{} declares the work done", name(team, agent))
+        }
+        Test::Converged { criterion, declared_by: None } => format!("converged: {criterion}"),
+        Test::Matches { agent, matchers } => {
+            format!("{}: {}", name(team, agent), matching(matchers))
+        }
+        Test::Stuck { repeats, agent } => {
+            let of = agent.as_ref().map_or("somebody", |agent| name(team, agent));
+            format!("{of} said the same {repeats} times")
+        }
     }
 }
 

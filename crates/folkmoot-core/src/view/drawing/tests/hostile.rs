@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 use regex::Regex;
 
@@ -122,21 +124,25 @@ fn is_harmless(text: &str) -> bool {
 
 /// The labels of a flowchart in which each line is one that is known by its form.
 fn labels_of_mermaid(page: &str) -> Vec<String> {
-    let title = r#"title: "([^"\\\x00-\x1f%<]|\\u00[0-9a-f]{2})*""#;
-    let head = Regex::new(&format!("^---\n{title}\n---\nflowchart TD\n")).expect("a pattern");
-    let rest = head.replace(page, "");
+    static HEAD: LazyLock<Regex> = LazyLock::new(|| {
+        let title = r#"title: "([^"\\\x00-\x1f%<]|\\u00[0-9a-f]{2})*""#;
+        Regex::new(&format!("^---\n{title}\n---\nflowchart TD\n")).expect("a pattern")
+    });
+    static FORMS: LazyLock<[Regex; 4]> = LazyLock::new(|| {
+        let label = r#"(?:[^"\x00-\x1f#%`<>\[\]{}|\\;*/!@$&()=]|#\d+;|<br/>)*"#;
+        let forms = [
+            format!(r#"^  n\d+(?:\(\[|\[|\{{\{{|\()"({label})"(?:\]\)|\]|\}}\}}|\))$"#),
+            format!(r#"^  n\d+ (?:-->|-\.->)(?:\|"({label})"\|)? n\d+$"#),
+            format!(r#"^  notes\["({label})"\]:::note$"#),
+            "^  (?:classDef|class) [-a-z0-9,:# ]+$".to_owned(),
+        ];
+        forms.map(|form| Regex::new(&form).expect("a pattern"))
+    });
+    let rest = HEAD.replace(page, "");
     assert!(rest.len() < page.len(), "{page}");
-    let label = r#"(?:[^"\x00-\x1f#%`<>\[\]{}|\\;*/.!@$&()=]|#\d+;|<br/>)*"#;
-    let forms = [
-        format!(r#"^  n\d+(?:\(\[|\[|\{{\{{|\()"({label})"(?:\]\)|\]|\}}\}}|\))$"#),
-        format!(r#"^  n\d+ (?:-->|-\.->)(?:\|"({label})"\|)? n\d+$"#),
-        format!(r#"^  notes\["({label})"\]:::note$"#),
-        "^  (?:classDef|class) [-a-z0-9,:# ]+$".to_owned(),
-    ];
-    let forms = forms.map(|form| Regex::new(&form).expect("a pattern"));
     let mut labels = Vec::new();
     for line in rest.lines() {
-        let found = forms.iter().find_map(|form| form.captures(line));
+        let found = FORMS.iter().find_map(|form| form.captures(line));
         let found = found.unwrap_or_else(|| panic!("{line}\nin\n{page}"));
         let lines = found.get(1).into_iter().flat_map(|label| label.as_str().split("<br/>"));
         labels.extend(lines.map(decoded));
@@ -145,24 +151,26 @@ fn labels_of_mermaid(page: &str) -> Vec<String> {
 }
 
 fn decoded(label: &str) -> String {
-    let code = Regex::new(r"#(\d+);").expect("a pattern");
+    static CODE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"#(\d+);").expect("a pattern"));
     let sign = |found: &regex::Captures| {
         let code = found[1].parse().ok().and_then(char::from_u32);
         code.expect("it is one").to_string()
     };
-    code.replace_all(label, sign).into_owned()
+    CODE.replace_all(label, sign).into_owned()
 }
 
 /// The labels of a graph in which each line is one that is known by its form.
 fn labels_of_dot(page: &str) -> Vec<String> {
+    static FORMS: LazyLock<[Regex; 2]> = LazyLock::new(|| {
+        let text = r#""((?:[^"\\\x00-\x1f]|\\["\\n])*)""#;
+        let attribute = format!(r#"(?:[a-z]+=(?:[a-z]+|\d+|{text}))"#);
+        let line = format!(
+            r"^  (?:(?:graph|node|edge|n\d+)|n\d+ -> n\d+)(?: \[{attribute}(?: {attribute})*\])?$"
+        );
+        [line, format!("label={text}")].map(|form| Regex::new(&form).expect("a pattern"))
+    });
+    let [line, label] = &*FORMS;
     let body = page.strip_prefix("digraph folkmoot {\n").and_then(|it| it.strip_suffix("}\n"));
-    let text = r#""((?:[^"\\\x00-\x1f]|\\["\\n])*)""#;
-    let attribute = format!(r#"(?:[a-z]+=(?:[a-z]+|\d+|{text}))"#);
-    let line = format!(
-        r"^  (?:(?:graph|node|edge|n\d+)|n\d+ -> n\d+)(?: \[{attribute}(?: {attribute})*\])?$"
-    );
-    let (line, label) = (Regex::new(&line), Regex::new(&format!("label={text}")));
-    let (line, label) = (line.expect("a pattern"), label.expect("a pattern"));
     let mut labels = Vec::new();
     for each in body.expect("it is one graph").lines() {
         assert!(line.is_match(each), "{each}\nin\n{page}");
@@ -224,6 +232,8 @@ fn labels_of_svg(page: &str) -> Vec<String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn nothing_foreign_gets_out_of_its_label(
         names in prop::collection::vec(text(), 3),

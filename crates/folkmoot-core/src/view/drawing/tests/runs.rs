@@ -28,15 +28,15 @@ collaboration: { topology: review-loop, agents: [coder, reviewer] }
               n0(["parent<br/>the task"])
               n1["1 · Coder<br/>round 1, at 0ms"]
               n2{{"2 · Reviewer<br/>round 1, at 0ms"}}
-              n3["3 · Coder<br/>round 2, at 1#46;2s"]
-              n4{{"4 · Reviewer<br/>round 2, at 1#46;2s"}}
+              n3["3 · Coder<br/>round 2, at 1.2s"]
+              n4{{"4 · Reviewer<br/>round 2, at 1.2s"}}
               n5(["done: completed"])
               n0 --> n1
               n1 --> n2
               n2 -->|"loop<br/>named in its line NEXT"| n3
               n3 --> n4
               n4 -->|"exit<br/>named in its field next"| n5
-              notes["task: TASK<br/>done: completed, after 1#46;2s"]:::note
+              notes["task: TASK<br/>done: completed, after 1.2s"]:::note
               classDef note fill:none,stroke:none,text-align:left
         "#]],
     );
@@ -55,7 +55,9 @@ collaboration: {{ topology: review-loop, agents: [coder, reviewer], max_iteratio
 "
         )
     };
-    check(&team(""), expect![[r#"
+    check(
+        &team(""),
+        expect![[r#"
         ---
         title: "T: graph, run r1"
         ---
@@ -69,10 +71,11 @@ collaboration: {{ topology: review-loop, agents: [coder, reviewer], max_iteratio
           n2 -->|"at the cap of 1 round"| n3
           notes["task: TASK<br/>bound reached: max iterations, after 0ms"]:::note
           classDef note fill:none,stroke:none,text-align:left
-    "#]]);
+    "#]],
+    );
     check(
         &team(", termination: { any_of: [{ result_matches: { agent: coder, contains: V } }] }"),
-        expect![[r##"
+        expect![[r#"
             ---
             title: "T: graph, run r1"
             ---
@@ -81,10 +84,10 @@ collaboration: {{ topology: review-loop, agents: [coder, reviewer], max_iteratio
               n1["1 · coder<br/>round 1, at 0ms"]
               n2(["done: result match"])
               n0 --> n1
-              n1 -->|"#123;#34;result_matches#34;#58;#123;#34;agent#34;#58;#34;coder#34;,#34;con…"| n2
+              n1 -->|"coder: it contains #34;V#34;"| n2
               notes["task: TASK<br/>done: result match, after 0ms"]:::note
               classDef note fill:none,stroke:none,text-align:left
-        "##]],
+        "#]],
     );
 }
 
@@ -115,21 +118,20 @@ collaboration:
               n4["4 · c<br/>round 1, at 0ms"]
               n5["5 · a<br/>round 1, attempt 2, at 0ms"]
               n6(["failed: error"])
-              n7["a<br/>not run"]
-              n8["e<br/>not run: d failed"]
-              n9["e<br/>not run: d failed"]
+              n7["e<br/>not run: d failed"]
               n0 --> n3
               n0 --> n1
               n0 --> n2
               n1 -.->|"if it failed"| n4
-              n3 -->|"again"| n7
-              n4 --> n8
-              n5 --> n9
+              n2 -.->|"its branch ended"| n6
+              n3 -->|"again"| n5
+              n4 --> n7
+              n5 --> n7
               notes["task: TASK<br/>failed: error, after 0ms"]:::note
               classDef note fill:none,stroke:none,text-align:left
               class n1,n2,n3 failed
               classDef failed stroke:#cf222e,stroke-width:2px
-              class n7,n8,n9 absent
+              class n7 absent
               classDef absent stroke-dasharray:4
         "#]],
     );
@@ -240,6 +242,7 @@ collaboration: { topology: review-loop, agents: [a, b], routing: lead }
               n1 --> n2
               n2 -->|"loop<br/>the lead chose it"| n3
               n3 --> n5
+              n3 -.->|"then"| n4
               notes["task: TASK<br/>done: completed, after 0ms"]:::note
               classDef note fill:none,stroke:none,text-align:left
               class n5 absent
@@ -263,7 +266,9 @@ collaboration: {collaboration}
         )
     };
     for (collaboration, expected) in [
-        ("{ strategy: debate, rounds: 2, agents: [a, b], judge: c }", expect![[r#"
+        (
+            "{ strategy: debate, rounds: 2, agents: [a, b], judge: c }",
+            expect![[r#"
             ---
             title: "T: debate, run r1"
             ---
@@ -288,8 +293,11 @@ collaboration: {collaboration}
               classDef note fill:none,stroke:none,text-align:left
               class n4 failed
               classDef failed stroke:#cf222e,stroke-width:2px
-        "#]]),
-        ("{ strategy: sequential, order: [a, b, a] }", expect![[r#"
+        "#]],
+        ),
+        (
+            "{ strategy: sequential, order: [a, b, a] }",
+            expect![[r#"
             ---
             title: "T: sequential, run r1"
             ---
@@ -305,8 +313,11 @@ collaboration: {collaboration}
               n3 --> n4
               notes["task: TASK<br/>done: answered, after 0ms"]:::note
               classDef note fill:none,stroke:none,text-align:left
-        "#]]),
-        ("{ strategy: supervisor, supervisor: c, replan: false }", expect![[r#"
+        "#]],
+        ),
+        (
+            "{ strategy: supervisor, supervisor: c, replan: false }",
+            expect![[r#"
             ---
             title: "T: supervisor, run r1"
             ---
@@ -325,7 +336,8 @@ collaboration: {collaboration}
               n4 --> n5
               notes["task: TASK<br/>done: reported, after 0ms"]:::note
               classDef note fill:none,stroke:none,text-align:left
-        "#]]),
+        "#]],
+        ),
     ] {
         check(&team(collaboration), expected);
     }

@@ -54,7 +54,7 @@ fn a_review_loop_tells_who_chooses_what_goes_without_saying_and_how_often() {
               n1 --> n2
               n2 -->|"loop<br/>by default<br/>at most 4 rounds"| n1
               n2 -->|"exit"| n3
-              notes["ends as soon as #123;#34;stuck#34;#58;#123;#34;repeats#34;#58;2#125;#125; or #123;#34;result_matches#34;#58;#123;#34;agent#34;#58;#34;reviewer#34;,#34;verdict#34;#58;#34;approve…"]:::note
+              notes["ends as soon as somebody said the same 2 times<br/>ends as soon as reviewer: it approves"]:::note
               classDef note fill:none,stroke:none,text-align:left
         "#]],
     );
@@ -82,7 +82,10 @@ fn a_loop_of_one_leads_to_itself() {
 
 #[test]
 fn a_star_goes_out_and_comes_back() {
-    check(&["a", "b", "c"], "{ topology: star, agents: [a, b, c] }", expect![[r#"
+    check(
+        &["a", "b", "c"],
+        "{ topology: star, agents: [a, b, c] }",
+        expect![[r#"
         ---
         title: "T: graph"
         ---
@@ -98,7 +101,8 @@ fn a_star_goes_out_and_comes_back() {
           n2 --> n4
           n0 --> n3
           n3 --> n4
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -129,7 +133,7 @@ fn joins_guards_spare_hands_and_exits_say_what_they_are() {
               n0(["parent<br/>the task"])
               n1["a<br/>starts with the first that comes"]
               n2["b"]
-              n3{{"c<br/>starts with 2 inputs<br/>chooses where the work goes<br/>if it fails: again up to 2 times, then …"}}
+              n3{{"c<br/>starts with 2 inputs<br/>chooses where the work goes<br/>if it fails: 2 more tries, then it is passed ov…"}}
               n4["spare"]
               n5["alone<br/>no work comes here"]
               n6(["parent<br/>the answer"])
@@ -140,7 +144,7 @@ fn joins_guards_spare_hands_and_exits_say_what_they_are() {
               n2 --> n3
               n2 -.->|"if it failed"| n4
               n4 --> n3
-              n3 -->|"good<br/>if it approves and score ≥ 7#46;5"| n6
+              n3 -->|"good<br/>if it approves and score ≥ 7.5"| n6
               n3 -->|"if it contains #34;more#34;<br/>by default<br/>at most 3 rounds"| n1
               n3 -->|"if it matches #47;#94;x#36;#47;<br/>ends here#59; spare is not run"| n6
               n5 --> n1
@@ -206,7 +210,8 @@ fn a_lead_stands_where_work_begins_and_ends_and_may_route() {
           n2 --> n3
           notes["parent says who is next among those that are due"]:::note
           classDef note fill:none,stroke:none,text-align:left
-    "#]].assert_eq(&draw(&led("{ topology: pipeline, agents: [a, b], routing: lead }")));
+    "#]]
+    .assert_eq(&draw(&led("{ topology: pipeline, agents: [a, b], routing: lead }")));
     let free = led("{}").replace("collaboration: {}\n", "");
     expect![[r#"
         ---
@@ -224,13 +229,16 @@ fn a_lead_stands_where_work_begins_and_ends_and_may_route() {
           n1 --> n3
           n3 --> n1
           n1 -->|"finish"| n4
-    "#]].assert_eq(&draw(&free));
+    "#]]
+    .assert_eq(&draw(&free));
 }
 
 #[test]
 fn every_strategy_has_a_picture_of_who_hears_whom() {
     for (collaboration, expected) in [
-        ("{ strategy: broadcast, rounds: 2 }", expect![[r#"
+        (
+            "{ strategy: broadcast, rounds: 2 }",
+            expect![[r#"
             ---
             title: "T: broadcast"
             ---
@@ -248,8 +256,11 @@ fn every_strategy_has_a_picture_of_who_hears_whom() {
               n3 --> n4
               n4 -->|"2 rounds in all"| n1
               n4 --> n5
-        "#]]),
-        ("{ strategy: sequential, order: [a, b, a] }", expect![[r#"
+        "#]],
+        ),
+        (
+            "{ strategy: sequential, order: [a, b, a] }",
+            expect![[r#"
             ---
             title: "T: sequential"
             ---
@@ -265,8 +276,11 @@ fn every_strategy_has_a_picture_of_who_hears_whom() {
               n3 --> n4
               notes["each sees all that was said before"]:::note
               classDef note fill:none,stroke:none,text-align:left
-        "#]]),
-        ("{ strategy: debate, rounds: 3, judge: b }", expect![[r#"
+        "#]],
+        ),
+        (
+            "{ strategy: debate, rounds: 3, judge: b }",
+            expect![[r#"
             ---
             title: "T: debate"
             ---
@@ -286,8 +300,11 @@ fn every_strategy_has_a_picture_of_who_hears_whom() {
               n4 -->|"3 rounds in all"| n1
               n4 -->|"the last round"| n5
               n5 --> n6
-        "#]]),
-        ("{ strategy: supervisor, supervisor: a }", expect![[r#"
+        "#]],
+        ),
+        (
+            "{ strategy: supervisor, supervisor: a }",
+            expect![[r#"
             ---
             title: "T: supervisor"
             ---
@@ -303,8 +320,11 @@ fn every_strategy_has_a_picture_of_who_hears_whom() {
               n3 --> n4
               notes["a task starts as soon as all it depends on has succeeded"]:::note
               classDef note fill:none,stroke:none,text-align:left
-        "#]]),
-        ("{ strategy: consensus, judge: a }", expect![[r#"
+        "#]],
+        ),
+        (
+            "{ strategy: consensus, judge: a }",
+            expect![[r#"
             ---
             title: "T: consensus"
             ---
@@ -329,8 +349,11 @@ fn every_strategy_has_a_picture_of_who_hears_whom() {
               n6 -->|"one has more than any other"| n8
               n6 -->|"a tie, or no valid vote"| n7
               n7 --> n8
-        "#]]),
-        ("{ strategy: relay, rounds: 2 }", expect![[r#"
+        "#]],
+        ),
+        (
+            "{ strategy: relay, rounds: 2 }",
+            expect![[r#"
             ---
             title: "T: relay"
             ---
@@ -345,7 +368,8 @@ fn every_strategy_has_a_picture_of_who_hears_whom() {
               n2 --> n3
               notes["ends as soon as a whole round leaves the draft as it was"]:::note
               classDef note fill:none,stroke:none,text-align:left
-        "#]]),
+        "#]],
+        ),
     ] {
         check(&["a", "b"], collaboration, expected);
     }
