@@ -9,6 +9,7 @@ mod gate;
 mod http;
 mod known;
 mod patience;
+pub mod process;
 mod provider;
 mod rehearsal;
 mod retry;

@@ -211,6 +211,19 @@ impl Target {
     }
 }
 
+/// What processes of agents may do (agents.md §6), the narrowest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sandbox {
+    /// Write nothing but temporary files, and reach nobody.
+    #[default]
+    ReadOnly,
+    /// Write to the workspace too.
+    Write,
+    /// Whatever Folkmoot itself may do.
+    Full,
+}
+
 /// A model behind an API.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Model {

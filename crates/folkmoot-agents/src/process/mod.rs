@@ -1,0 +1,173 @@
+//! Programs that are run on behalf of agents: bounded in time and output, confined by the operating
+//! system, and gone with all they have started when they are over (rules.md §12).
+
+mod environment;
+mod output;
+mod sandbox;
+mod tree;
+
+use std::{collections::BTreeMap, io, path::Path, process::Stdio, time::Duration};
+
+use folkmoot_core::team::Sandbox;
+use futures_util::FutureExt;
+use tokio::{
+    process::{Child, Command},
+    time::{sleep, timeout},
+};
+use uuid::Uuid;
+
+pub use self::{environment::environment, sandbox::unenforceable};
+use self::{
+    output::Excerpt,
+    sandbox::Confinement,
+    tree::{MARK, Tree, adopt_orphans},
+};
+
+/// How long the last output of a child is waited for when the child is over.
+const TRAILING: Duration = Duration::from_millis(500);
+
+/// How often a program is started that somebody is still writing, and the wait between (rules.md 12.9).
+const STARTS: u32 = 5;
+const BUSY: Duration = Duration::from_millis(40);
+
+/// A program to be run.
+#[derive(Clone, Copy, Debug)]
+pub struct Process<'a> {
+    /// The program and its arguments; no shell reads them.
+    pub argv: &'a [String],
+    /// Where it runs.
+    pub dir: &'a Path,
+    /// All variables that it gets, but for the folder of its temporary files below `full`.
+    pub environment: &'a BTreeMap<String, String>,
+    /// What it may do.
+    pub sandbox: Sandbox,
+    /// The folder that it may write to at level `write`.
+    pub workspace: &'a Path,
+    /// How long it may take.
+    pub time: Duration,
+    /// How many bytes of the beginning and of the end of each of its outputs are kept.
+    pub kept: (usize, usize),
+}
+
+/// A program that has run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// How it ended.
+    pub exit: Exit,
+    /// What it wrote.
+    pub stdout: String,
+    /// What it wrote on its error output.
+    pub stderr: String,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// Something ended it, a signal with this number as a rule.
+    Killed(Option<i32>),
+    /// It took too long.
+    TimedOut,
+}
+
+impl Process<'_> {
+    /// Runs it to its end. Dropping the future ends it with all that it has started.
+    ///
+    /// # Errors
+    /// It cannot be started; with the kind `Unsupported` because its level cannot be enforced here.
+    pub async fn run(&self) -> io::Result<Ran> {
+        let scratch = tempfile::tempdir()?;
+        let (child, tree) = self.start(scratch.path()).await?;
+        let [mut stdout, mut stderr] = [(); 2].map(|()| Excerpt::new(self.kept.0, self.kept.1));
+        let exit = self.attend(child, tree, &mut stdout, &mut stderr).await?;
+        Ok(Ran { exit, stdout: stdout.text(), stderr: stderr.text() })
+    }
+
+    /// Reads what a child writes until it is over.
+    async fn attend(
+        &self,
+        mut child: Child,
+        tree: Tree,
+        stdout: &mut Excerpt,
+        stderr: &mut Excerpt,
+    ) -> io::Result<Exit> {
+        let (out, err) = (child.stdout.take(), child.stderr.take());
+        let reading = async { tokio::join!(stdout.read(out), stderr.read(err)) }.fuse();
+        tokio::pin!(reading);
+        let ended = timeout(self.time, async {
+            // Whoever inherited the pipes may hold them open after the child's end.
+            tokio::select! {
+                status = child.wait() => status,
+                _ = &mut reading => child.wait().await,
+            }
+        });
+        let exit = match ended.await {
+            Ok(status) => exit(status?),
+            Err(_) => Exit::TimedOut,
+        };
+        drop(tree);
+        let _ = child.wait().await;
+        let _ = timeout(TRAILING, reading).await;
+        Ok(exit)
+    }
+
+    async fn start(&self, scratch: &Path) -> io::Result<(Child, Tree)> {
+        adopt_orphans();
+        let mark = Uuid::new_v4().to_string();
+        let mut command = self.command(scratch, &mark)?;
+        let Process { sandbox: level, workspace, .. } = *self;
+        let confinement = Confinement { level, workspace, scratch };
+        let mut starts = 1;
+        loop {
+            match confinement.spawn(&mut command) {
+                Ok(child) => {
+                    let tree = Tree::new(child.id(), mark);
+                    return Ok((child, tree));
+                }
+                Err(error)
+                    if error.kind() == io::ErrorKind::ExecutableFileBusy && starts < STARTS =>
+                {
+                    starts += 1;
+                    sleep(BUSY).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn command(&self, scratch: &Path, mark: &str) -> io::Result<Command> {
+        let [program, arguments @ ..] = self.argv else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no program to run"));
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(self.dir).env_clear().envs(self.environment);
+        match self.sandbox {
+            Sandbox::ReadOnly | Sandbox::Write => {
+                for name in ["TMPDIR", "TMP", "TEMP"] {
+                    command.env(name, scratch);
+                }
+            }
+            Sandbox::Full => {}
+        }
+        command.env(MARK, mark).kill_on_drop(true);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        #[cfg(unix)]
+        command.process_group(0);
+        Ok(command)
+    }
+}
+
+#[cfg(unix)]
+fn exit(status: std::process::ExitStatus) -> Exit {
+    use std::os::unix::process::ExitStatusExt;
+    status.code().map_or(Exit::Killed(status.signal()), Exit::Code)
+}
+
+#[cfg(not(unix))]
+fn exit(status: std::process::ExitStatus) -> Exit {
+    status.code().map_or(Exit::Killed(None), Exit::Code)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

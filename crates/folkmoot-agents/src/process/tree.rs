@@ -1,0 +1,144 @@
+//! A child with all that it has started, ended as a whole (rules.md 11.4).
+
+use std::fmt;
+
+/// The variable by which descendants are known that have left the group of the child.
+pub(super) const MARK: &str = "FOLKMOOT_PROCESS";
+
+/// All processes of a child. Dropping it ends them.
+pub(super) struct Tree {
+    group: Option<u32>,
+    mark: String,
+}
+
+impl Tree {
+    /// The tree below the leader of a process group, whose environment holds `mark`.
+    pub(super) fn new(group: Option<u32>, mark: String) -> Tree {
+        Tree { group, mark }
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        system::kill(self.group, &self.mark);
+    }
+}
+
+impl fmt::Debug for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tree").field("group", &self.group).finish_non_exhaustive()
+    }
+}
+
+/// Makes orphans of children our own, so that they can be found.
+pub(super) fn adopt_orphans() {
+    system::adopt_orphans();
+}
+
+#[cfg(unix)]
+fn pid(number: u32) -> Option<rustix::process::Pid> {
+    rustix::process::Pid::from_raw(i32::try_from(number).ok()?)
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use std::{fs, process};
+
+    use rustix::process::{
+        Signal, WaitOptions, kill_process, kill_process_group, set_child_subreaper, waitpid,
+    };
+
+    use super::{MARK, pid};
+
+    /// How often the processes are looked through: whoever is killed may just have started another.
+    const ROUNDS: u32 = 16;
+
+    pub(super) fn adopt_orphans() {
+        // Where it is refused, only orphans that hide their mark are missed.
+        let _ = set_child_subreaper(pid(process::id()));
+    }
+
+    pub(super) fn kill(group: Option<u32>, mark: &str) {
+        if let Some(group) = group.and_then(pid) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        for _ in 0..ROUNDS {
+            let strays: Vec<_> = processes().filter(|number| is_stray(*number, mark)).collect();
+            if strays.is_empty() {
+                return;
+            }
+            for stray in strays.into_iter().filter_map(pid) {
+                let _ = kill_process(stray, Signal::KILL);
+                let _ = waitpid(Some(stray), WaitOptions::NOHANG);
+            }
+        }
+    }
+
+    fn processes() -> impl Iterator<Item = u32> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+    }
+
+    /// Whether a process belongs to the tree: by its mark, or as a confined orphan that hides whose
+    /// it is.
+    fn is_stray(number: u32, mark: &str) -> bool {
+        let Ok(environment) = fs::read(format!("/proc/{number}/environ")) else { return false };
+        let value = environment.split(|byte| *byte == 0).find_map(|variable| {
+            variable.strip_prefix(MARK.as_bytes()).and_then(|rest| rest.strip_prefix(b"="))
+        });
+        match value {
+            Some(value) => value == mark.as_bytes(),
+            None => is_confined_orphan(number),
+        }
+    }
+
+    /// Whether a child of ours has given up more rights than we have; only what we confine does.
+    fn is_confined_orphan(number: u32) -> bool {
+        let (theirs, ours) = (Status::of(&number.to_string()), Status::of("self"));
+        theirs.parent == process::id() && theirs.is_alive && theirs.filters > ours.filters
+    }
+
+    /// What `/proc` tells of a process.
+    struct Status {
+        parent: u32,
+        /// What has ended has no memory.
+        is_alive: bool,
+        /// Filters of system calls.
+        filters: u32,
+    }
+
+    impl Status {
+        fn of(process: &str) -> Status {
+            let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+            let field = |name: &str| {
+                let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+                line.trim().parse().ok()
+            };
+            Status {
+                parent: field("PPid:").unwrap_or_default(),
+                is_alive: status.contains("\nVmSize:"),
+                filters: field("Seccomp_filters:").unwrap_or_default(),
+            }
+        }
+    }
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+mod system {
+    use rustix::process::{Signal, kill_process_group};
+
+    pub(super) fn adopt_orphans() {}
+
+    pub(super) fn kill(group: Option<u32>, _: &str) {
+        if let Some(group) = group.and_then(super::pid) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod system {
+    pub(super) fn adopt_orphans() {}
+
+    pub(super) fn kill(_: Option<u32>, _: &str) {}
+}
