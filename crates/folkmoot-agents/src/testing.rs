@@ -62,6 +62,7 @@ pub(crate) fn request(agent: Agent, messages: Vec<Message>) -> Request {
         nth: 1,
         agent: Arc::new(agent),
         messages,
+        tools: Vec::new(),
         max_output_tokens: None,
     }
 }

@@ -214,6 +214,17 @@ impl Prompt {
     }
 }
 
+/// A tool that a model is offered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// The name by which it is called.
+    pub name: &'static str,
+    /// What it does, for the model.
+    pub description: &'static str,
+    /// The JSON schema of its arguments, an object.
+    pub parameters: Value,
+}
+
 /// A wish of an agent to use a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {

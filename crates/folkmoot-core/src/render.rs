@@ -10,7 +10,7 @@ use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::{
-    call::{Answer, Call, Part, Prompt, Tokens, ToolCall, Usage},
+    call::{Answer, Call, Part, Prompt, Tokens, Tool, ToolCall, Usage},
     key::Key,
     known::{Entry, Known},
     limits::WorstCase,
@@ -73,6 +73,7 @@ pub fn messages(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> V
 fn longest_quote(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> usize {
     let Target::Model(model) = &agent.target else { return usize::MAX };
     let Some(room) = model.room() else { return usize::MAX };
+    let room = room.saturating_sub(offered(&spec.tools(&agent.id)));
     let fits = |most: &usize| guess(&conversation(spec, known, agent, prompt, *most)) <= room;
     let shorter = (SHORTEST.ilog2()..=20).rev().map(|power| 1 << power);
     iter::once(usize::MAX).chain(shorter).find(fits).unwrap_or(SHORTEST)
@@ -338,8 +339,19 @@ fn largest_input(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> 
             add(spec, known, &prompt.parts, usize::MAX, &mut added);
             usage.tokens.total().saturating_add(bytes(&added))
         }
-        None => bytes(&messages(spec, known, agent, prompt)),
+        None => whole(spec, known, agent, prompt),
     }
+}
+
+/// The size of a request, in bytes.
+fn whole(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> u64 {
+    bytes(&messages(spec, known, agent, prompt)) + offered(&spec.tools(&agent.id))
+}
+
+/// What the tools that a model is offered add to a request, in bytes.
+pub(crate) fn offered(tools: &[Tool]) -> u64 {
+    let of = |it: &Tool| it.name.len() + it.description.len() + it.parameters.to_string().len();
+    tools.iter().map(|tool| FRAME + of(tool) as u64).sum()
 }
 
 fn bytes(messages: &[Message]) -> u64 {
@@ -377,7 +389,7 @@ pub(crate) fn estimate(spec: &Spec, known: &Known, entry: &Entry) -> Usage {
     let Target::Model(model) = &agent.target else { return Usage::default() };
     let aside = entry.reserved.map(|aside| aside.tokens.input);
     let most = aside.into_iter().chain(model.context_window).min().unwrap_or(u64::MAX);
-    let input = bytes(&messages(spec, known, &agent, prompt)).div_ceil(4).min(most);
+    let input = whole(spec, known, &agent, prompt).div_ceil(4).min(most);
     let tokens = Tokens { input, ..Tokens::default() };
     Usage { tokens, cost: model.price.as_ref().map(|price| price.of(tokens)), estimated: true }
 }

@@ -5,11 +5,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    call::Tool,
     file::overrides::Override,
     limits::Limits,
     programs::{
         Adaptive, Broadcast, Consensus, Debate, Dispatch, Graph, Relay, Sequential, Stages,
         Supervise,
+        graph::{self, PARENT, Routing},
     },
     scope::Program,
     team::{AgentId, Team},
@@ -86,6 +88,12 @@ impl Spec {
             Collaboration::Stages(it) => it,
             Collaboration::Dispatch(it) => it,
         }
+    }
+
+    /// The tools that an agent is offered in each of its requests.
+    pub fn tools(&self, agent: &AgentId) -> Vec<Tool> {
+        let leads = agent.as_str() == PARENT && self.collaboration.is_led();
+        if leads { graph::tools(Language::of(&self.task)) } else { Vec::new() }
     }
 
     /// What keeps it from being followed, if anything does: checks let no such spec through, but a log
@@ -167,6 +175,23 @@ impl Collaboration {
             | Collaboration::Relay(_)
             | Collaboration::Adaptive(_)
             | Collaboration::Dispatch(_) => None,
+        }
+    }
+
+    /// Whether a lead hands out the work.
+    pub(crate) fn is_led(&self) -> bool {
+        let is_led = |graph: &Graph| graph.routing == Routing::Lead;
+        match self {
+            Collaboration::Graph(graph) => is_led(graph),
+            Collaboration::Stages(it) => it.stages.iter().any(|stage| is_led(&stage.graph)),
+            Collaboration::Dispatch(_) => true,
+            Collaboration::Broadcast(_)
+            | Collaboration::Sequential(_)
+            | Collaboration::Debate(_)
+            | Collaboration::Supervisor(_)
+            | Collaboration::Consensus(_)
+            | Collaboration::Relay(_)
+            | Collaboration::Adaptive(_) => false,
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use folkmoot_core::{
-    call::{Outcome, Usage},
+    call::{Outcome, Tool, Usage},
     key::Key,
     render::Message,
     team::Agent,
@@ -25,6 +25,8 @@ pub struct Request {
     pub agent: Arc<Agent>,
     /// The conversation, ending with what is asked.
     pub messages: Vec<Message>,
+    /// The tools that it may ask for.
+    pub tools: Vec<Tool>,
     /// The most tokens the reply may have, if its size is bounded.
     pub max_output_tokens: Option<u64>,
 }

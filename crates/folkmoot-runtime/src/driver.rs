@@ -327,6 +327,7 @@ impl Driver {
                     later => Arc::new(agent.answered_by(later)),
                 };
                 let messages = render::messages(&self.spec, self.run.known(), &agent, prompt);
+                let tools = self.spec.tools(&agent.id);
                 let max_output_tokens = entry.reserved.map(|reserved| reserved.tokens.output);
                 let request = Request {
                     run,
@@ -335,6 +336,7 @@ impl Driver {
                     nth,
                     agent,
                     messages,
+                    tools,
                     max_output_tokens,
                 };
                 self.jobs.spawn(async move {

@@ -1,5 +1,6 @@
 //! The protocol `chat`: completions as most servers speak them.
 
+use folkmoot_core::call::Tool;
 use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -36,6 +37,9 @@ impl Wire for Chat {
 
     fn body(&self, question: &Question<'_>) -> Value {
         let mut body = json!({ "model": question.model });
+        if !question.tools.is_empty() {
+            body["tools"] = question.tools.iter().map(tool).collect();
+        }
         body["messages"] = question.turns.iter().map(message).collect();
         if let Some(max_tokens) = question.max_tokens {
             body[self.quirks.max_tokens] = json!(max_tokens);
@@ -96,6 +100,11 @@ impl Chat {
             written: sum([written, apart]),
         }
     }
+}
+
+fn tool(Tool { name, description, parameters }: &Tool) -> Value {
+    let function = json!({ "name": name, "description": description, "parameters": parameters });
+    json!({ "type": "function", "function": function })
 }
 
 fn message(turn: &Turn) -> Value {

@@ -1,5 +1,6 @@
 //! The protocol `gemini`: Google's, its replies as an event stream.
 
+use folkmoot_core::call::Tool;
 use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -46,6 +47,10 @@ impl Wire for Gemini {
         if let Some(text) = instructions {
             body["system_instruction"] = json!({ "parts": [{ "text": text }] });
         }
+        if !question.tools.is_empty() {
+            let functions: Value = question.tools.iter().map(function).collect();
+            body["tools"] = json!([{ "functionDeclarations": functions }]);
+        }
         body["contents"] = sides.map(content).collect();
         if let Some(max_tokens) = question.max_tokens {
             body["generationConfig"] = json!({ "maxOutputTokens": max_tokens });
@@ -60,6 +65,10 @@ impl Wire for Gemini {
         };
         Ok(chunks.into_iter().flat_map(Chunk::pieces).collect())
     }
+}
+
+fn function(Tool { name, description, parameters }: &Tool) -> Value {
+    json!({ "name": name, "description": description, "parameters": parameters })
 }
 
 fn content(side: &[Turn]) -> Value {

@@ -1,5 +1,6 @@
 //! The protocol `messages`: Anthropic's, which others speak too.
 
+use folkmoot_core::call::Tool;
 use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -49,6 +50,9 @@ impl Wire for Messages {
         let (instructions, sides) = sides(&question.turns);
         let max_tokens = question.max_tokens.unwrap_or(USUAL_OUTPUT);
         let mut body = json!({ "model": question.model, "max_tokens": max_tokens });
+        if !question.tools.is_empty() {
+            body["tools"] = question.tools.iter().map(tool).collect();
+        }
         if let Some(text) = instructions {
             body["system"] = json!([{ "type": "text", "text": text }]);
             mark_for_cache(&mut body["system"]);
@@ -81,6 +85,10 @@ impl Wire for Messages {
             Event::Other => Vec::new(),
         })
     }
+}
+
+fn tool(Tool { name, description, parameters }: &Tool) -> Value {
+    json!({ "name": name, "description": description, "input_schema": parameters })
 }
 
 fn mark_for_cache(blocks: &mut Value) {

@@ -2,7 +2,7 @@
 //!
 //! A protocol is one file, `chat`, `messages` or `gemini`, behind [`Wire`]; attempts,
 //! clocks, the layout of conversations and the draft of a reply know of none. Deliberately absent:
-//! offering tools to the model, images, and every parameter beyond the bound of the reply.
+//! offering tools beside those of a lead, images, and every parameter beyond the bound of the reply.
 
 mod arguments;
 mod body;
@@ -23,7 +23,7 @@ use std::{sync::Arc, time::SystemTime};
 use bytes::Bytes;
 use folkmoot_core::{
     call::{Answer, FailureKind, Tokens, Usage},
-    team::{Agent, Model},
+    team::Model,
 };
 use folkmoot_runtime::backend::{Delta, OnDelta, Request, Response};
 use futures_util::TryStreamExt;
@@ -75,8 +75,9 @@ impl Call<'_> {
 
 /// Takes away what a model without tools asked of them: the bounds of a run count one request for each
 /// of its turns (agents.md §5). A reply of nothing else is none.
-fn within_grants(agent: &Agent, answer: Answer) -> Result<Answer, Failure> {
-    let Some(asked) = answer.tool_calls.first().filter(|_| agent.grants.is_empty()) else {
+fn within_offers(request: &Request, answer: Answer) -> Result<Answer, Failure> {
+    let has_none = request.tools.is_empty() && request.agent.grants.is_empty();
+    let Some(asked) = answer.tool_calls.first().filter(|_| has_none) else {
         return Ok(answer);
     };
     if answer.text.trim().is_empty() {
@@ -129,7 +130,7 @@ impl Api<'_> {
         let prefix = format!("call-{}", call.request.nth);
         let answer = read
             .and_then(|()| draft.finish(&call.model.provider, &prefix))
-            .and_then(|answer| within_grants(&call.request.agent, answer));
+            .and_then(|answer| within_offers(call.request, answer));
         match answer {
             Ok(answer) => Ok((answer, usage)),
             Err(failure) => Err(Failure { usage, ..failure }),
@@ -263,6 +264,7 @@ pub(super) fn body(wire: &dyn Wire, model: &Model, request: &Request) -> Bytes {
     let body = wire.body(&Question {
         model: &model.model,
         turns: lay_out(&request.messages, &model.provider),
+        tools: &request.tools,
         max_tokens: request.max_output_tokens.or(model.max_output_tokens),
     });
     serde_json::to_vec(&body).expect("it is plain data").into()

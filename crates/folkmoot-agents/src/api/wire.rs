@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use folkmoot_core::call::Tool;
 use reqwest::Url;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -59,6 +60,8 @@ pub(crate) struct Question<'a> {
     pub model: &'a str,
     /// The conversation.
     pub turns: Vec<Turn>,
+    /// The tools it may ask for; names are letters, digits and `_`.
+    pub tools: &'a [Tool],
     /// The most tokens the reply may have, if somebody set a bound.
     pub max_tokens: Option<u64>,
 }

@@ -8,7 +8,7 @@ use std::{
 
 use folkmoot_agents::{Agents, Patience, ProviderConfig, Providers};
 use folkmoot_core::{
-    call::{Answer, FailureKind, Fault},
+    call::{Answer, FailureKind, Fault, Tool},
     key::Key,
     money::Price,
     render::{Message, Role},
@@ -16,6 +16,7 @@ use folkmoot_core::{
 };
 use folkmoot_runtime::backend::{Backend, Delta, Request, Response};
 use folkmoot_stub::Stub;
+use serde_json::json;
 
 pub(crate) const KEY: &str = "sk-very-secret";
 
@@ -72,15 +73,17 @@ pub(crate) fn request_to(provider: &str, retries: u32) -> Request {
         nth: 1,
         agent: Arc::new(agent),
         messages: vec![message(Role::System, "Be brief."), message(Role::User, "Say hello.")],
+        tools: Vec::new(),
         max_output_tokens: None,
     }
 }
 
-/// A call to a model of `provider` for an agent that may look things up.
+/// A call to a model of `provider` that may look things up.
 pub(crate) fn request_with_tools(provider: &str) -> Request {
-    let mut request = request_to(provider, 0);
-    Arc::make_mut(&mut request.agent).grants = vec!["file".into()];
-    request
+    let at = json!({ "type": "string", "description": "Where." });
+    let parameters = json!({ "type": "object", "properties": { "at": at }, "required": ["at"] });
+    let look = Tool { name: "look", description: "Looks somewhere.", parameters };
+    Request { tools: vec![look], ..request_to(provider, 0) }
 }
 
 pub(crate) async fn ask(stub: &Stub, retries: u32) -> Response {

@@ -15,6 +15,7 @@ mod graphs;
 #[cfg(unix)]
 mod held;
 mod help;
+mod led;
 mod limits;
 #[cfg(unix)]
 mod machine;

@@ -12,7 +12,8 @@ use crate::{
     call::Tokens,
     limits::Limits,
     money::Money,
-    render::FRAME,
+    programs::graph::tools,
+    render::{self, FRAME},
     team::{Agent, ScriptedReply, Target},
     words::Language,
 };
@@ -68,6 +69,11 @@ impl<'a> Member<'a> {
 
     /// Lets it hand out work with tools, of which none is a call of its own.
     pub(super) fn lead(&mut self) {
+        if self.chain.iter().all(|target| target.leads) {
+            return;
+        }
+        let offered = [Language::English, Language::Chinese].map(|it| render::offered(&tools(it)));
+        self.opening += Most::of(offered[0].max(offered[1]) as usize);
         self.chain.iter_mut().for_each(|target| target.leads = true);
     }
 

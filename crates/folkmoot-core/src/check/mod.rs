@@ -21,7 +21,7 @@ pub use team::{Environment, Workplace, is_unset, left_out_of};
 use crate::{
     bounds::Bounds,
     check::lints::Lints,
-    diagnostic::{Diagnostic, ENOUGH, Place, Severity},
+    diagnostic::{Diagnostic, ENOUGH, Severity},
     file::{
         document::{self, Document},
         item::Fields,
@@ -34,7 +34,7 @@ use crate::{
     },
     programs::{Clocks, Dispatch},
     spec::{Choice, Collaboration, Recipe, Spec, TeamSource, Warning},
-    team::{Target, Team},
+    team::Team,
 };
 
 /// All that a run is made of. The core reads no files and no environment, so it is given both.
@@ -254,9 +254,6 @@ impl Checked {
             return;
         }
         told.extend(found.warnings(file, given, &self.team));
-        if found.is_led() {
-            told.extend(self.without_tools(given.place_of("routing")));
-        }
         let limits = team::limits(file);
         let bounds = Bounds::of(&found.collaboration, &self.team, &limits, input.task);
         self.settle(file, input, found.collaboration, None, bounds);
@@ -275,23 +272,12 @@ impl Checked {
                 .push(Diagnostic::error("no_agents", "the team has no agents").at(&file.place));
         }
         self.team.staff = vec![team::lead(file, input, prompt, told)];
-        told.extend(self.without_tools(file.place_of("prompt")));
         let agents = self.team.agents.iter().map(|agent| agent.id.clone()).collect();
         let dispatch = Dispatch { agents, clocks: Clocks::default() };
         let collaboration = Collaboration::Dispatch(dispatch);
         let limits = team::limits(file);
         let bounds = Bounds::of(&collaboration, &self.team, &limits, input.task);
         self.settle(file, input, collaboration, None, bounds);
-    }
-
-    /// A lead that hands out work needs tools, and requests to models do not carry any yet.
-    fn without_tools(&self, place: &Place) -> Option<Diagnostic> {
-        let lead = self.team.lead()?;
-        let message = "this version cannot give the lead's tools to a model behind an API";
-        let told = Diagnostic::error("not_supported_yet", message).at(place);
-        let help =
-            "script the lead, or let the engine route: a collaboration without routing: lead";
-        matches!(lead.target, Target::Model(_)).then(|| told.help(help.to_owned()))
     }
 
     /// Keeps what can be run.

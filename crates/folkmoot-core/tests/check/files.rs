@@ -254,14 +254,12 @@ collaboration: { topology: star, agents: [a], max_iteration: 3 }
 }
 
 #[test]
-fn a_lead_that_is_a_model_cannot_hand_out_work_yet() {
+fn a_lead_needs_a_model_and_work_to_hand_out() {
     Case::new("prompt: You lead.\nagents: [{ name: a, demo: true }]\n").tells(&expect![[r#"
         1:1 - error[no_model] agent "parent" has no model | help: give it or the team a model, or set default_model in the config
-        1:9 prompt error[not_supported_yet] this version cannot give the lead's tools to a model behind an API | help: script the lead, or let the engine route: a collaboration without routing: lead
     "#]]);
     Case::new("prompt_file: lead.md\nagents: [{ name: a, demo: true }]\n").tells(&expect![[r#"
         1:1 - error[no_model] agent "parent" has no model | help: give it or the team a model, or set default_model in the config
-        1:1 - error[not_supported_yet] this version cannot give the lead's tools to a model behind an API | help: script the lead, or let the engine route: a collaboration without routing: lead
     "#]]);
     let led = "prompt: You lead.\nmax_steps: 9\nagents: [{ name: a, demo: true }]\n";
     Case::new(led).flag("--strategy", "broadcast").tells(&expect![[r#"

@@ -292,16 +292,6 @@ impl Found {
         agent.as_str() == PARENT || graphs.any(|(graph, _)| graph.judge.as_ref() == Some(agent))
     }
 
-    /// Whether the lead routes along some of it.
-    pub(super) fn is_led(&self) -> bool {
-        let is_led = |graph: &Graph| graph.routing == Routing::Lead;
-        match &self.collaboration {
-            Collaboration::Graph(graph) => is_led(graph),
-            Collaboration::Stages(it) => it.stages.iter().any(|stage| is_led(&stage.graph)),
-            _ => false,
-        }
-    }
-
     /// What is doubtful about it.
     pub(super) fn warnings(&self, file: &Fields, given: &Fields, team: &Team) -> Vec<Diagnostic> {
         let graphs = self.graphs(given);

@@ -4,10 +4,10 @@
 //! it replies without a call, which is its answer. What its calls mean is the [`Desk`]'s business: a
 //! graph moves along its edges, free dispatch hands out whatever is asked for.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::{
-    call::{Part, Prompt, Reply, ToolCall},
+    call::{Part, Prompt, Reply, Tool, ToolCall},
     event::{Ending, Text},
     programs::{language, turn::Chain},
     scope::{Scope, Step},
@@ -20,6 +20,65 @@ pub(super) const DISPATCH: &str = "dispatch";
 pub(super) const CHECKPOINT: &str = "dispatch_checkpoint";
 pub(super) const RETRY: &str = "task_retry";
 pub(super) const FINISH: &str = "finish";
+
+/// What a lead is offered (graph.md §14).
+pub(crate) fn tools(language: Language) -> Vec<Tool> {
+    let tool = |name, [english, chinese]: [&'static str; 2], fields: &[(&str, [&str; 2])]| {
+        let field = |(name, [english, chinese]): &(&str, [&str; 2])| {
+            let schema =
+                json!({ "type": "string", "description": language.pick(english, chinese) });
+            ((*name).to_owned(), schema)
+        };
+        let required: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+        let properties: Map<String, Value> = fields.iter().map(field).collect();
+        let parameters =
+            json!({ "type": "object", "properties": properties, "required": required });
+        Tool { name, description: language.pick(english, chinese), parameters }
+    };
+    vec![
+        tool(
+            DISPATCH,
+            [
+                "Lets an agent of the team work; its reply is the result. Several calls in one turn \
+                 run side by side.",
+                "让团队中的一名成员开始工作；结果就是它的回复。同一轮里的多个调用并行执行。",
+            ],
+            &[
+                ("agent", ["The agent's id.", "成员的 id。"]),
+                ("prompt", ["What it is to do.", "交代给它的事情。"]),
+            ],
+        ),
+        tool(
+            CHECKPOINT,
+            [
+                "Notes how far a task has come, for another attempt at it.",
+                "记录一项任务的进度，供重试时使用。",
+            ],
+            &[
+                ("task", ["The key of the step.", "步骤的键。"]),
+                ("phase", ["Where it stands.", "所处阶段。"]),
+                ("completed", ["What is done.", "已完成的部分。"]),
+                ("remaining", ["What is left.", "剩余的部分。"]),
+            ],
+        ),
+        tool(
+            RETRY,
+            [
+                "Lets a failed task be tried again, in the same conversation.",
+                "让失败的任务在同一段对话中重试。",
+            ],
+            &[
+                ("task", ["The key of the failed step.", "失败步骤的键。"]),
+                ("modify_prompt", ["What to add to its prompt.", "补充到提示中的内容。"]),
+            ],
+        ),
+        tool(
+            FINISH,
+            ["Ends the work with an answer to the task.", "给出任务的答案，结束工作。"],
+            &[("answer", ["The whole answer.", "完整的答案。"])],
+        ),
+    ]
+}
 
 /// Where a lead hands out work.
 pub(super) trait Desk {

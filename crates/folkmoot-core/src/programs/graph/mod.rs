@@ -32,6 +32,7 @@ use serde_json::Value;
 pub use ending::{Stage, Stages};
 pub(crate) use failing::MOST_RETRIES;
 pub use free::Dispatch;
+pub(crate) use lead::tools;
 pub use matching::{Matchers, Pattern};
 pub use structure::{Loop, Structure};
 
