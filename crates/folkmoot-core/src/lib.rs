@@ -8,6 +8,7 @@ pub mod call;
 pub mod check;
 pub mod diagnostic;
 pub mod event;
+pub mod extension;
 pub mod file;
 pub mod key;
 pub mod known;

@@ -18,7 +18,7 @@ use crate::{
     key::{self, Key},
     known::Known,
     limits::Limits,
-    programs::turn,
+    programs::{graph::Used, turn},
     spec::{Choice, Spec, Warning},
     team::{Agent, AgentId},
     time::{Duration, Time},
@@ -206,6 +206,17 @@ impl<'a> Scope<'a> {
         let here = self.notes.reached.get().seq;
         let made = self.known.charged().filter(|entry| entry.asked <= here).count() as u64;
         self.spec.limits.calls.map(|most| most.saturating_sub(made))
+    }
+
+    /// What the run had used when all that led here was known.
+    pub(crate) fn used(&self) -> Used {
+        let here = self.notes.reached.get().seq;
+        let asked = self.known.charged().filter(|entry| entry.asked <= here);
+        asked.fold(Used::default(), |used, entry| {
+            let is_settled = !entry.is_open() && entry.settled <= here;
+            let tokens = if is_settled { entry.usage().tokens.total() } else { 0 };
+            Used { calls: used.calls + 1, tokens: used.tokens + tokens }
+        })
     }
 
     /// Asks an agent for its turn: one request, and what its tools need.

@@ -58,6 +58,11 @@ impl Duration {
     }
 
     /// In milliseconds.
+    pub fn as_millis(self) -> u64 {
+        self.0 / 1000
+    }
+
+    /// Its length in milliseconds, with a fraction.
     pub fn as_millis_f64(self) -> f64 {
         self.0 as f64 / 1e3
     }

@@ -1,5 +1,6 @@
 //! From what a run is asked to be made of to a checked [`Spec`], or to everything that is wrong.
 
+mod extensions;
 mod filling;
 mod grants;
 pub mod graph;
@@ -20,10 +21,12 @@ pub use team::{Environment, Workplace, is_unset, left_out_of};
 
 use crate::{
     bounds::Bounds,
-    check::lints::Lints,
+    check::{extensions::Extensions, lints::Lints},
     diagnostic::{Diagnostic, ENOUGH, Severity},
+    extension::Registry,
     file::{
         document::{self, Document},
+        extensions::Declared,
         item::Fields,
         models::Catalog,
         node::{Entry, Node, Origin},
@@ -156,25 +159,32 @@ agents:
 
 /// Checks what a run is to be made of; finds everything at once, and asks no model.
 pub fn check(input: &Input<'_>) -> Checked {
+    check_with(input, &Registry::default())
+}
+
+/// The same with topologies and conditions of the caller's own.
+pub fn check_with(input: &Input<'_>, registry: &Registry) -> Checked {
     let files = RefCell::new(BTreeMap::new());
     let read = |name: &str| {
         let text = (input.read)(name)?;
         files.borrow_mut().insert(name.to_owned(), text.clone());
         Ok(text)
     };
-    let mut checked = check_reading(&Input { read: &read, ..*input });
+    let mut checked = check_reading(&Input { read: &read, ..*input }, registry);
     if let Some(recipe) = checked.spec.as_mut().and_then(|spec| spec.recipe.as_mut()) {
         recipe.files = files.into_inner();
     }
     checked
 }
 
-fn check_reading(input: &Input<'_>) -> Checked {
+fn check_reading(input: &Input<'_>, registry: &Registry) -> Checked {
     let (text, document) = document(input.source);
     let Document { root, diagnostics: mut told, damaged } = document;
     let (root, unknown) = overrides::apply(root, input.overrides);
     told.extend(unknown);
-    let mut reader = Reader::new(&TEAM, damaged, input.variable);
+    let declared =
+        Declared::in_file(&root).and(registry.conditions().keys().cloned(), registry.parameters());
+    let mut reader = Reader::new(&TEAM, damaged, input.variable).knowing(declared);
     let file = reader.read(&root);
     told.append(&mut reader.diagnostics);
     let members = team::members(&file, input, &mut told);
@@ -188,7 +198,7 @@ fn check_reading(input: &Input<'_>) -> Checked {
     };
     check_task(input.task, &mut told);
     if !damaged && !members.incomplete {
-        checked.work(&file, input, &mut told);
+        checked.work(&file, input, registry, &mut told);
     }
     checked.diagnostics = ordered(told);
     checked.spec = checked.spec.take().filter(|_| checked.is_valid());
@@ -207,7 +217,15 @@ impl Checked {
     }
 
     /// Checks how the team works, now that its members are known.
-    fn work(&mut self, file: &Fields, input: &Input<'_>, told: &mut Vec<Diagnostic>) {
+    fn work(
+        &mut self,
+        file: &Fields,
+        input: &Input<'_>,
+        registry: &Registry,
+        told: &mut Vec<Diagnostic>,
+    ) {
+        let source = self.text.clone();
+        let extensions = Extensions::read(file, registry, &source, &self.team, told);
         let prompt = team::prompt(file, input, told).filter(|prompt| !prompt.trim().is_empty());
         let absent = Fields::none(file.place.clone());
         let given = match file.fields("collaboration") {
@@ -224,8 +242,9 @@ impl Checked {
         }
         let is_flag = given.get("strategy").is_some_and(|item| item.place.span.is_none());
         if graph::is_asked_for(given) && !is_flag {
-            return self.along_a_graph(file, given, input, prompt, told);
+            return self.along_a_graph(file, given, input, prompt, &extensions, told);
         }
+        told.extend(extensions::misplaced(given));
         told.extend(unused_by_strategies(file));
         let resolved = strategies::resolve(given, &self.team, told);
         let Some((collaboration, auto)) = resolved else { return };
@@ -243,12 +262,13 @@ impl Checked {
         given: &Fields,
         input: &Input<'_>,
         prompt: Option<Arc<str>>,
+        extensions: &Extensions,
         told: &mut Vec<Diagnostic>,
     ) {
         let lead = prompt.map(|prompt| team::lead(file, input, prompt, told));
         let judge = team::default_judge(file, input, graph::DEFAULT_JUDGE, told);
         self.team.staff = lead.into_iter().chain(judge).collect();
-        let Some(found) = graph::resolve(given, &self.team, told) else { return };
+        let Some(found) = graph::resolve(given, &self.team, extensions, told) else { return };
         self.team.staff.retain(|agent| found.needs(given, &agent.id));
         if told.iter().any(Diagnostic::is_error) {
             return;

@@ -80,7 +80,13 @@ static GUARD: Record = Record {
     name: "guard",
     noun: "matcher",
     doc: "Which replies take an edge.",
-    groups: &[&[Field::new("failed", Shape::Flag, "Whether a failed step takes it.")], MATCHERS],
+    groups: &[
+        &[
+            Field::new("failed", Shape::Flag, "Whether a failed step takes it."),
+            Field::new("expr", Shape::Text, "An expression that is true or false."),
+        ],
+        MATCHERS,
+    ],
 };
 
 /// How one reply is tested (graph.md §10).

@@ -52,6 +52,8 @@ pub struct Fields {
     pub place: Place,
     /// The keys that are there, and where each stands.
     pub(super) entries: BTreeMap<&'static str, (Place, Item)>,
+    /// The keys of a team's own that are there, with what stands at them.
+    pub(super) others: Vec<(Arc<str>, Place, Item)>,
     /// The keys that are there with a fault in them.
     pub(super) broken: BTreeSet<&'static str>,
     /// Whether anything in the map is wrong, unknown keys included.
@@ -82,6 +84,11 @@ impl Fields {
     /// The keys that are there.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.entries.keys().copied()
+    }
+
+    /// The keys of a team's own that are there, where each stands, and its value.
+    pub fn others(&self) -> &[(Arc<str>, Place, Item)] {
+        &self.others
     }
 
     /// Whether a key is there with a fault in it.

@@ -2,6 +2,7 @@
 
 pub mod collaboration;
 pub mod document;
+pub mod extensions;
 pub mod graph;
 pub mod interpolate;
 pub mod item;

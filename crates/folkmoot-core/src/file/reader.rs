@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{
     diagnostic::{Diagnostic, ENOUGH, Place, quoted, shown},
     file::{
+        extensions::Declared,
         interpolate::{self, Unfilled},
         item::{Content, Fields, Item},
         node::{Entry, Node, Origin, Scalar, Tree},
@@ -22,6 +23,7 @@ pub struct Reader<'a> {
     root: &'static Record,
     variable: &'a dyn Fn(&str) -> Option<String>,
     damaged: bool,
+    declared: Declared,
     path: String,
 }
 
@@ -33,7 +35,14 @@ impl<'a> Reader<'a> {
         damaged: bool,
         variable: &'a dyn Fn(&str) -> Option<String>,
     ) -> Reader<'a> {
-        Reader { diagnostics: Vec::new(), root, variable, damaged, path: String::new() }
+        let (diagnostics, declared, path) = (Vec::new(), Declared::default(), String::new());
+        Reader { diagnostics, root, variable, damaged, declared, path }
+    }
+
+    /// The same for a file that declares names of its own.
+    #[must_use]
+    pub fn knowing(self, declared: Declared) -> Reader<'a> {
+        Reader { declared, ..self }
     }
 
     /// Reads a whole document.
@@ -86,6 +95,9 @@ impl<'a> Reader<'a> {
             match record.field(&entry.key) {
                 Some(_) if entry.value.is_null() && !is_flag(&entry.value) => {}
                 Some(field) => self.field(field, entry, &mut fields),
+                None if self.declared.beside(record).contains(&entry.key) => {
+                    self.other(entry, &mut fields);
+                }
                 None => self.unknown_key(record, entry),
             }
         }
@@ -94,6 +106,18 @@ impl<'a> Reader<'a> {
         }
         fields.faulty = self.damaged || self.diagnostics.len() > before;
         Some(fields)
+    }
+
+    /// Reads the value of a key of the team's own.
+    fn other(&mut self, entry: &Entry, fields: &mut Fields) {
+        if entry.value.is_null() {
+            return;
+        }
+        let other = self.inside(&entry.key, |reader| {
+            let item = reader.value(&Shape::Json, &entry.value)?;
+            Some((entry.key.clone(), reader.place(&entry.origin), item))
+        });
+        fields.others.extend(other);
     }
 
     fn miss(&mut self, record: &'static Record, fields: &Fields, node: &Node) {
@@ -301,7 +325,8 @@ impl<'a> Reader<'a> {
         if self.diagnostics.len() >= ENOUGH {
             return;
         }
-        let known: Vec<_> = record.fields().map(|field| field.name).collect();
+        let own = self.declared.beside(record).iter().map(|name| &**name);
+        let known: Vec<_> = record.fields().map(|field| field.name).chain(own).collect();
         let near = names::suggestion(&entry.key, known.iter().copied());
         let help = match (near, self.misplaced(&entry.key)) {
             (Some(near), Some(misplaced)) => format!("{near} {misplaced}"),

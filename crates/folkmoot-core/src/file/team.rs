@@ -2,6 +2,7 @@
 
 use crate::file::{
     collaboration::COLLABORATION,
+    extensions::EXTENSIONS,
     script::SCRIPT,
     shape::{ENDLESS, Field, List, MANY, Record, Shape, Zero},
 };
@@ -25,7 +26,7 @@ pub static TEAM: Record = Record {
             Field::new("sandbox", Shape::Word(SANDBOXES), "The ceiling for all agents.")
                 .default("read-only"),
             Field::new("workdir", Shape::Text, "The workspace.").default("."),
-            Field::new("extensions", Shape::Later, "Topologies and conditions of the team's own."),
+            Field::new("extensions", Shape::Record(&EXTENSIONS), EXTENSIONS.doc),
             Field::new("mcp_servers", Shape::Later, "MCP servers, in the usual shape."),
             Field::new("agents_from", Shape::Later, "A folder of agent files."),
         ],

@@ -86,6 +86,16 @@ pub enum Review {
     Reject,
 }
 
+impl Review {
+    /// Its word in team files and expressions.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Review::Approve => "approve",
+            Review::Reject => "reject",
+        }
+    }
+}
+
 /// The reviews of graphs.
 pub const REVIEWS: Words<'static, Review> = Words {
     key: "verdict",

@@ -228,7 +228,6 @@ agents:
   - { name: c, a2a: { url: x } }
   - { name: d, team: other.yaml }
   - { name: e, file: e.md }
-extensions: {}
 mcp_servers: {}
 agents_from: .claude/agents
 collaboration: { topology: star, agents: [a], max_iteration: 3 }
@@ -240,10 +239,9 @@ collaboration: { topology: star, agents: [a], max_iteration: 3 }
         4:21 agents[2].a2a error[not_supported_yet] a2a is not supported by this version
         5:22 agents[3].team error[not_supported_yet] team is not supported by this version
         6:22 agents[4].file error[not_supported_yet] file is not supported by this version
-        7:13 extensions error[not_supported_yet] extensions is not supported by this version
-        8:14 mcp_servers error[not_supported_yet] mcp_servers is not supported by this version
-        9:14 agents_from error[not_supported_yet] agents_from is not supported by this version
-        10:47 collaboration.max_iteration error[unknown_key] unknown parameter "max_iteration" | help: did you mean "max_iterations"?
+        7:14 mcp_servers error[not_supported_yet] mcp_servers is not supported by this version
+        8:14 agents_from error[not_supported_yet] agents_from is not supported by this version
+        9:47 collaboration.max_iteration error[unknown_key] unknown parameter "max_iteration" | help: did you mean "max_iterations"?
     "#]]);
     for key in ["pattern: review", "program: roles"] {
         let file = format!("agents: [{{ name: a, demo: true }}]\ncollaboration: {{ {key} }}\n");

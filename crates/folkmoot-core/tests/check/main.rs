@@ -2,6 +2,7 @@
 
 #![expect(clippy::needless_raw_string_hashes, reason = "expect-test writes its strings so")]
 
+mod extensions;
 mod files;
 mod models;
 mod names;

@@ -108,6 +108,8 @@ impl Shape<'_> {
                 Test::Matches { agent, .. } => {
                     self.structure.number(agent).and_then(|agent| depths[agent])
                 }
+                // When one of the team's own holds first, nobody can tell.
+                Test::Own(own) => (!own.bound).then_some(1),
                 Test::MaxIterations { .. }
                 | Test::Timeout(_)
                 | Test::Converged { .. }

@@ -1,18 +1,22 @@
 //! When a graph ends: its conditions and how replies are tested (graph.md §§9, 10).
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
 use super::Reading;
 use crate::{
-    check::listing,
+    check::{
+        extensions::{Given, others},
+        listing,
+    },
     diagnostic::{Diagnostic, Place, quoted},
+    extension::Rule,
     file::{
         graph::MATCHERS,
         item::{Content, Fields, Item},
     },
-    programs::graph::{Condition, Group, Matchers, Member, PARENT, Pattern, Test},
+    programs::graph::{Condition, Group, Matchers, Member, Own, PARENT, Pattern, Test},
     team::AgentId,
     time::Duration,
     verdict::Review,
@@ -63,7 +67,8 @@ impl Reading<'_> {
 
     fn member(&mut self, fields: &Fields) -> Option<Member> {
         let is_there = |key: &&str| fields.get(key).is_some() || fields.is_broken(key);
-        let mut kinds: Vec<&str> = KINDS.into_iter().filter(is_there).collect();
+        let own = fields.others().iter().map(|(name, ..)| &**name);
+        let mut kinds: Vec<&str> = KINDS.into_iter().filter(is_there).chain(own).collect();
         let is_group = ["any_of", "all_of"].iter().any(is_there);
         if is_group && kinds.is_empty() {
             return Some(Member::Group(self.group(fields)));
@@ -90,7 +95,8 @@ impl Reading<'_> {
             "timeout_ms" => Test::Timeout(Duration::from_millis(fields.whole("timeout_ms")?)),
             "converged" => self.converged(fields)?,
             "result_matches" => self.result_matches(fields.fields("result_matches")?)?,
-            _ => self.stuck(fields.fields("stuck")?)?,
+            "stuck" => self.stuck(fields.fields("stuck")?)?,
+            name => self.own(name, fields)?,
         };
         Some(Member::One(Condition { test, written: self.written(fields) }))
     }
@@ -143,6 +149,35 @@ impl Reading<'_> {
             return None;
         };
         Some(Test::Stuck { repeats: u32::try_from(repeats).unwrap_or(u32::MAX), agent })
+    }
+
+    /// A condition of the team's own.
+    fn own(&mut self, name: &str, fields: &Fields) -> Option<Test> {
+        let extensions = self.extensions;
+        // One that could not be read has been told of.
+        let (name, kind) = extensions.registry.conditions().get_key_value(name)?;
+        let (_, place, value) = others(fields).next()?;
+        let Value::Object(values) = value else {
+            let message = format!("{name} must be a map of parameters; got {value}");
+            self.tell("bad_value", message, place);
+            return None;
+        };
+        let needed = match &kind.rule {
+            Rule::Expr(expression) => expression.parameters(),
+            Rule::Code(_) => BTreeSet::new(),
+        };
+        let given = Given { of: name, defaults: &kind.params, needed, place };
+        let values = values.iter().map(|(key, value)| (key.as_str(), place, value));
+        let own = Own {
+            name: name.clone(),
+            params: given.with(values, self.told)?,
+            rule: kind.rule.clone(),
+            bound: kind.bound,
+            describe: kind.describe.clone(),
+        };
+        let trials = self.trials.iter();
+        self.told.extend(trials.filter_map(|trials| trials.of_condition(&own, place)));
+        Some(Test::Own(own))
     }
 
     /// How a reply is tested, as `what` says.
@@ -199,7 +234,8 @@ impl Reading<'_> {
         let entries = fields.names();
         let entries =
             entries.filter_map(|key| Some((key.to_owned(), value(key, fields.get(key)?))));
-        Value::Object(entries.collect::<Map<_, _>>())
+        let own = others(fields).map(|(name, _, value)| (name.to_owned(), value.clone()));
+        Value::Object(entries.chain(own).collect::<Map<_, _>>())
     }
 
     fn pattern(&mut self, item: &Item) -> Option<Pattern> {

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Reading;
+use super::{Reading, trial::Trials};
 use crate::{
-    check::listing,
-    diagnostic::{Diagnostic, Place, quoted},
-    file::{
-        graph::TOPOLOGIES,
-        item::{Fields, Item},
+    check::{
+        extensions::{BAD_EXTENSION, Given, misplaced, others},
+        listing,
     },
+    diagnostic::{Diagnostic, Place, quoted},
+    extension::Expression,
+    file::item::{Fields, Item},
     names,
     programs::graph::{Edge, Guard, PARENT},
     team::AgentId,
@@ -34,8 +35,13 @@ impl Reading<'_> {
             let place = self.given.key("agents").clone();
             self.told.push(Diagnostic::warning("unused_agents", message).at(&place));
         }
+        if self.given.get("topology").is_none() {
+            self.told.extend(misplaced(self.given));
+        }
         let flow = self.flow();
-        let is_broken = ["topology", "flow", "agents"].iter().any(|key| self.given.is_broken(key));
+        let named = self.given.text("topology").map(|name| name.trim());
+        let is_broken = ["topology", "flow", "agents"].iter().any(|key| self.given.is_broken(key))
+            || named.is_some_and(|name| self.extensions.broken.contains(name));
         let is_sound = self.told[before..].iter().all(|it| !it.is_error());
         placed.get_or_insert_default().extend(flow);
         let placed = placed.unwrap_or_default();
@@ -47,19 +53,30 @@ impl Reading<'_> {
         let merged = self.merged(placed);
         self.check_ends(&merged, is_sound && !is_broken);
         self.check_flags(&merged);
-        Some(merged.into_iter().map(|placed| placed.edge).collect())
+        let edges: Vec<Edge> = merged.iter().map(|placed| placed.edge.clone()).collect();
+        let trials = Trials::of(&edges);
+        for Placed { edge, place, .. } in &merged {
+            self.told.extend(trials.of_guard(edge, place));
+        }
+        self.trials = Some(trials);
+        Some(edges)
     }
 
     /// The edges of the topology, if there is one.
     fn topology(&mut self) -> Option<Vec<Placed>> {
+        let extensions = self.extensions;
+        let topologies = extensions.registry.topologies();
         let item = self.given.get("topology")?;
         let name = item.text()?.trim();
-        if !TOPOLOGIES.contains(&name) {
+        let Some(topology) = topologies.get(name) else {
+            if extensions.broken.contains(name) {
+                return None;
+            }
             let message = format!("unknown topology: {}", quoted(name));
-            let help = names::suggestion(name, TOPOLOGIES.iter().copied());
+            let help = names::suggestion(name, topologies.keys().map(|name| &**name));
             self.told.push(Diagnostic::error("bad_config", message).at(&item.place).help(help));
             return None;
-        }
+        };
         if self.given.is_broken("agents") {
             return None;
         }
@@ -72,8 +89,28 @@ impl Reading<'_> {
             }
             return None;
         }
-        let edges = template(name, &agents).into_iter();
-        Some(edges.map(|edge| Placed { edge, place: place.clone(), is_own: false }).collect())
+        let of = format!("topology {}", quoted(name));
+        let (defaults, needed) = (&topology.params, BTreeSet::new());
+        let given = Given { of: &of, defaults, needed, place: &place };
+        let params = given.with(others(self.given), self.told)?;
+        match (topology.edges)(&agents, &params) {
+            Ok(edges) => Some(edges.into_iter().map(|edge| self.made(edge, &of, &place)).collect()),
+            Err(why) => {
+                self.tell(BAD_EXTENSION, format!("{of}: {why}"), &place);
+                None
+            }
+        }
+    }
+
+    /// An edge that a topology has made.
+    fn made(&mut self, edge: Edge, by: &str, place: &Place) -> Placed {
+        let before = self.told.len();
+        let line = edge.to_string();
+        let edge = self.between_members(edge, place);
+        for told in &mut self.told[before..] {
+            told.message = format!("{by}: {} ({})", told.message, quoted(&line));
+        }
+        Placed { edge, place: place.clone(), is_own: false }
     }
 
     /// The agents of the topology, each once.
@@ -105,15 +142,14 @@ impl Reading<'_> {
         let place = item.place.clone();
         let Some(fields) = item.fields() else {
             let text = item.text()?;
-            let Some((from, to, label)) = parts(text) else {
+            let Some(edge) = Edge::parse(text) else {
                 let message = format!("invalid flow edge string: {}", quoted(text));
                 let help = "write `a -> b` or `a -> b: label`, or a map with from and to";
                 let told = Diagnostic::error("bad_edge", message).at(&place);
                 self.told.push(told.help(help.to_owned()));
                 return None;
             };
-            let (from, to) = (self.end(from, "from", &place), self.end(to, "to", &place));
-            let edge = Edge { label: label.map(Into::into), ..Edge::new(from, to) };
+            let edge = self.between_members(edge, &place);
             return Some(Placed { edge, place, is_own: true });
         };
         if fields.is_faulty() {
@@ -160,7 +196,30 @@ impl Reading<'_> {
             }
             return Some(Guard::Failed);
         }
-        self.matchers("when", fields).map(Guard::Reply)
+        let Some(item) = fields.get("expr") else {
+            return self.matchers("when", fields).map(Guard::Reply);
+        };
+        if let Some(other) = fields.names().find(|name| *name != "expr") {
+            let message = format!("expr stands alone in when; found {other}");
+            self.tell("bad_condition", message, fields.key(other));
+        }
+        let expression = Expression::new(item.text()?.clone());
+        let slips = expression.slips(&self.ids());
+        for slip in &slips {
+            self.told.push(self.extensions.slip("guard", slip, item));
+        }
+        for name in expression.parameters() {
+            let message = format!("guard: there is no parameter {name}; a guard has none");
+            self.tell(BAD_EXTENSION, message, &item.place);
+        }
+        slips.is_empty().then_some(Guard::Expr(expression))
+    }
+
+    /// The same edge with the ids of the agents that its ends name.
+    fn between_members(&mut self, edge: Edge, place: &Place) -> Edge {
+        let from = self.end(edge.from.as_str(), "from", place);
+        let to = self.end(edge.to.as_str(), "to", place);
+        Edge { from, to, ..edge }
     }
 
     /// The agent that one end of an edge names. An unknown one stands as written.
@@ -255,43 +314,10 @@ impl Reading<'_> {
                 .any(|key| fields.text(key).is_some_and(|name| is_meant(name.trim()))),
             None => item
                 .text()
-                .and_then(|text| parts(text))
-                .is_some_and(|(from, to, _)| is_meant(from) || is_meant(to)),
+                .and_then(|text| Edge::parse(text))
+                .is_some_and(|edge| is_meant(edge.from.as_str()) || is_meant(edge.to.as_str())),
         });
         in_flow || listed.iter().filter_map(Item::text).any(|name| is_meant(name.trim()))
-    }
-}
-
-/// The ends and the label of an edge in its text form: the first `->` and the first `:` behind it
-/// decide.
-fn parts(text: &str) -> Option<(&str, &str, Option<&str>)> {
-    let (from, rest) = text.split_once("->")?;
-    let (to, label) = match rest.split_once(':') {
-        Some((to, label)) => (to, Some(label.trim()).filter(|label| !label.is_empty())),
-        None => (rest, None),
-    };
-    let (from, to) = (from.trim(), to.trim());
-    let is_name =
-        |name: &str| !name.is_empty() && !name.contains("->") && !name.contains([':', '\n', '\r']);
-    (is_name(from) && is_name(to)).then_some((from, to, label))
-}
-
-/// The edges of a topology (graph.md §4).
-fn template(topology: &str, agents: &[AgentId]) -> Vec<Edge> {
-    let edge = |from: &AgentId, to: &AgentId| Edge::new(from.clone(), to.clone());
-    let lead = AgentId::from(PARENT);
-    let (Some(first), Some(last)) = (agents.first(), agents.last()) else { return Vec::new() };
-    let chain = || {
-        let steps = agents.windows(2).map(|pair| edge(&pair[0], &pair[1]));
-        [edge(&lead, first)].into_iter().chain(steps)
-    };
-    let labelled = |edge: Edge, label: &str| Edge { label: Some(label.into()), ..edge };
-    match topology {
-        "pipeline" => chain().chain([edge(last, &lead)]).collect(),
-        "review-loop" => chain()
-            .chain([labelled(edge(last, first), "loop"), labelled(edge(last, &lead), "exit")])
-            .collect(),
-        _ => agents.iter().flat_map(|agent| [edge(&lead, agent), edge(agent, &lead)]).collect(),
     }
 }
 

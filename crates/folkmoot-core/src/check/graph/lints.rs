@@ -171,7 +171,7 @@ impl Lints<'_> {
                 let once = || matchers.no_changes.then(|| outside(agent)).flatten();
                 Some(("result_matches", why.or_else(once)?))
             }
-            Test::Timeout(_) | Test::Converged { .. } => None,
+            Test::Timeout(_) | Test::Converged { .. } | Test::Own(_) => None,
         }
     }
 

@@ -3,14 +3,20 @@
 mod conditions;
 mod edges;
 mod lints;
+mod trial;
 mod view;
 
 pub use view::{GraphView, view};
 
 use std::collections::BTreeMap;
 
+use trial::Trials;
+
 use crate::{
-    check::listing,
+    check::{
+        extensions::{Extensions, misplaced},
+        listing,
+    },
     diagnostic::{Diagnostic, Place, quoted},
     file::{
         graph::{GRAPH, STAGES},
@@ -48,6 +54,10 @@ pub(super) struct Reading<'a> {
     pub(super) shared: Option<&'a Fields>,
     /// The team, with its lead if it has one.
     pub(super) team: &'a Team,
+    /// The topologies and conditions that can be named.
+    pub(super) extensions: &'a Extensions<'a>,
+    /// Histories to try expressions out on, once its edges are known.
+    trials: Option<Trials>,
     /// What is wrong so far.
     pub(super) told: &'a mut Vec<Diagnostic>,
 }
@@ -133,6 +143,11 @@ impl Reading<'_> {
             self.told.push(Diagnostic::error("unknown_agent", message).at(&item.place).help(help));
         }
         found
+    }
+
+    /// The ids of the team's members.
+    fn ids(&self) -> Vec<&str> {
+        self.team.agents.iter().map(|agent| agent.id.as_str()).collect()
     }
 
     fn nearest(&self, name: &str) -> Option<String> {
@@ -228,7 +243,12 @@ const BESIDE_STAGES: [&str; 8] = [
 ];
 
 /// What a file asks for: one graph, or several one after another.
-pub(super) fn resolve(given: &Fields, team: &Team, told: &mut Vec<Diagnostic>) -> Option<Found> {
+pub(super) fn resolve(
+    given: &Fields,
+    team: &Team,
+    extensions: &Extensions,
+    told: &mut Vec<Diagnostic>,
+) -> Option<Found> {
     if given.get("strategy").is_some() {
         let message = "a collaboration is one thing; found strategy and the keys of a graph";
         told.push(Diagnostic::error("bad_config", message).at(given.key("strategy")));
@@ -237,13 +257,15 @@ pub(super) fn resolve(given: &Fields, team: &Team, told: &mut Vec<Diagnostic>) -
         if given.is_broken("stages") {
             return None;
         }
-        let graph = Reading { given, shared: None, team, told }.graph()?;
+        let graph =
+            Reading { given, shared: None, team, extensions, trials: None, told }.graph()?;
         return Some(Found { collaboration: Collaboration::Graph(graph) });
     }
     for key in given.names().filter(|key| !BESIDE_STAGES.contains(key)) {
         let message = format!("{key} cannot stand beside stages");
         told.push(Diagnostic::error("bad_config", message).at(given.key(key)));
     }
+    told.extend(misplaced(given));
     let items = given.list("stages");
     if items.is_empty() {
         let message = "stages must not be empty";
@@ -251,7 +273,9 @@ pub(super) fn resolve(given: &Fields, team: &Team, told: &mut Vec<Diagnostic>) -
     }
     let mut stages: Vec<Option<Stage>> = Vec::new();
     for fields in items.iter().filter_map(Item::fields) {
-        let graph = Reading { given: fields, shared: Some(given), team, told }.graph();
+        let graph =
+            Reading { given: fields, shared: Some(given), team, extensions, trials: None, told }
+                .graph();
         let name = fields.text("name").map(|name| name.trim());
         let is_taken = |it: &Option<Stage>| it.as_ref().is_some_and(|it| Some(&*it.name) == name);
         if stages.iter().any(is_taken) {

@@ -16,14 +16,14 @@ pub(super) fn inline(text: &str) -> String {
 }
 
 /// How a graph stands that its lead routes along.
-pub(super) struct State {
+pub(super) struct State<'a> {
     pub(super) due: String,
     pub(super) failed: Vec<String>,
     /// Choices that are open: who, and between what.
     pub(super) choices: Vec<String>,
     pub(super) can_finish: bool,
     /// Why it has ended, if it has.
-    pub(super) ended: Option<&'static str>,
+    pub(super) ended: Option<&'a str>,
 }
 
 /// What the lead is told in each turn.
@@ -129,7 +129,7 @@ fn conditions(group: &Group, depth: usize, lines: &mut Vec<String>) {
         for member in members {
             match member {
                 Member::One(condition) => {
-                    lines.push(format!("{indent}- {}", inline(&condition.written.to_string())));
+                    lines.push(format!("{indent}- {}", inline(&condition.shown())));
                 }
                 Member::Group(group) => conditions(group, depth + 1, lines),
             }

@@ -1,8 +1,9 @@
 //! Where an agent wants its work to go, read from its own reply (graph.md §7).
 
-use super::{Edge, Graph, Guard, PARENT, Structure};
+use super::{Edge, Facts, Graph, Guard, PARENT, Structure};
 use crate::{
     call::Answer,
+    extension::Parameters,
     scope::Scope,
     team::AgentId,
     verdict::{Names, Reading},
@@ -107,14 +108,28 @@ impl<'g> Options<'g> {
         is_one_choice.then_some((edges, why))
     }
 
-    /// The first edge whose guard holds.
-    pub(super) fn guarded(&self, reply: &Answer, before: Option<&Answer>) -> Option<usize> {
-        let holds = |edge: &usize| match &self.edge(*edge).when {
-            Some(Guard::Reply(matchers)) => matchers.hold(reply, before),
-            Some(Guard::Failed) | None => false,
-        };
+    /// The first edge whose guard holds; an error names the guard that cannot be evaluated.
+    pub(super) fn guarded(
+        &self,
+        reply: &Answer,
+        before: Option<&Answer>,
+        facts: &dyn Fn(bool) -> Facts,
+    ) -> Result<Option<usize>, String> {
         let mut edges: Vec<usize> = self.all().collect();
         edges.sort_unstable();
-        edges.into_iter().find(holds)
+        for at in edges {
+            let edge = self.edge(at);
+            let holds = match &edge.when {
+                Some(Guard::Reply(matchers)) => matchers.hold(reply, before),
+                Some(Guard::Expr(expr)) => expr
+                    .holds(&facts(expr.asks_for_usage()), &Parameters::new())
+                    .map_err(|why| format!("guard of {edge}: {why}"))?,
+                Some(Guard::Failed) | None => false,
+            };
+            if holds {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
     }
 }

@@ -28,13 +28,13 @@ pub(super) struct Walked {
 }
 
 /// How a graph has ended.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum How {
     /// All work came to its end.
     Completed,
     /// A condition held, or the cap was reached.
     Stopped(Reason),
-    /// No work came to its end, or the judge failed.
+    /// No work came to its end, or whether it has ended cannot be told.
     Failed,
     /// The run was stopped from outside.
     Halted,
@@ -82,7 +82,7 @@ impl Program for Stages {
                 works: std::mem::take(&mut last.works),
             };
             last = stage.graph.walk(&cx.at(&stage.name), &begin)?;
-            let ends = match last.how {
+            let ends = match &last.how {
                 How::Completed => false,
                 How::Stopped(reason) => reason.is_bound() && !stage.goes_on,
                 How::Failed | How::Halted => true,
@@ -125,7 +125,7 @@ impl Walk<'_, '_> {
         } else if self.failed {
             How::Failed
         } else if let Some(stop) = &self.stop {
-            How::Stopped(stop.reason)
+            How::Stopped(stop.reason.clone())
         } else if self.is_capped() {
             How::Stopped(Reason::MaxIterations)
         } else if ended(End::Normally) {
@@ -144,7 +144,7 @@ impl Walk<'_, '_> {
 impl Walked {
     /// The end of a run with this answer.
     pub(super) fn ending(&self, answer: Text) -> Ending {
-        let (reason, is_bound) = match self.how {
+        let (reason, is_bound) = match &self.how {
             How::Completed => ("completed", false),
             How::Stopped(reason) => (reason.as_str(), reason.is_bound()),
             How::Failed | How::Halted => return Ending::failed("error", self.works.clone()),

@@ -1,18 +1,57 @@
 //! Whether a graph ends with the reply that has just come (graph.md §§9, 11).
 
 use super::{
-    Condition, Group, JudgeError, Test, prompt,
+    Condition, Facts, Group, JudgeError, Test, Used, prompt,
     termination::{Judged, Reason},
     tokens::Turn,
     walk::{Stop, Walk},
 };
 use crate::{
+    call::{FailureKind, Fault, Reply},
     scope::Step,
     team::AgentId,
     verdict::{self, Reading},
 };
 
 impl Walk<'_, '_> {
+    /// Evaluates the conditions of the team's own after a reply; the run ends where that fails.
+    pub(super) fn weigh(&mut self, reply: &Reply) {
+        self.holding.clear();
+        let conditions = self.graph.termination.iter().flat_map(Group::conditions);
+        let own = conditions.filter_map(|condition| match &condition.test {
+            Test::Own(own) => Some((condition, own)),
+            _ => None,
+        });
+        let own: Vec<_> = own.collect();
+        if own.is_empty() {
+            return;
+        }
+        let facts = self.facts(own.iter().any(|(_, own)| own.rule.asks_for_usage()));
+        for (condition, own) in own {
+            match own.rule.holds(&facts, &own.params) {
+                Ok(true) => self.holding.push(condition),
+                Ok(false) => {}
+                Err(why) => return self.break_off(reply, format!("condition {}: {why}", own.name)),
+            }
+        }
+    }
+
+    /// What extensions are evaluated on.
+    pub(super) fn facts(&self, with_usage: bool) -> Facts {
+        Facts {
+            steps: self.journal.own_steps() + 1,
+            usage: if with_usage { self.cx.used() } else { Used::default() },
+            task: self.cx.spec().task.clone(),
+            ..self.history.facts()
+        }
+    }
+
+    /// Ends the run, as something cannot be evaluated.
+    pub(super) fn break_off(&mut self, reply: &Reply, why: String) {
+        self.failed = true;
+        self.journal.fault(reply, &Fault::failed(FailureKind::Other, why));
+    }
+
     /// Whether the termination holds, as a success, without the judge.
     pub(super) fn has_succeeded(&self) -> bool {
         let judged = self.graph.termination.as_ref().map(|it| self.judged(it, &[]));
@@ -21,7 +60,9 @@ impl Walk<'_, '_> {
 
     /// Whether the run ends here. The judge is asked last, and only where its word can change that.
     pub(super) fn judge(&mut self, turn: &Turn, edges: &[usize]) -> Step<Option<Stop>> {
-        let Some(termination) = &self.graph.termination else { return Ok(None) };
+        let Some(termination) = self.graph.termination.as_ref().filter(|_| !self.failed) else {
+            return Ok(None);
+        };
         let mut said: Vec<&Condition> = Vec::new();
         if !self.has_succeeded() && !self.is_last(turn, edges) {
             let mut asked = 0;
@@ -50,8 +91,10 @@ impl Walk<'_, '_> {
 
     /// What the termination comes to if the judge says `converged` of these conditions.
     fn judged<'t>(&self, termination: &'t Group, converged: &[&Condition]) -> Judged<'t> {
-        let says = |it: &Condition| converged.iter().any(|said| std::ptr::eq(*said, it));
-        termination.judge(self.structure, &self.history, &says)
+        let holding = converged.iter().chain(&self.holding);
+        termination.judge(self.structure, &self.history, &|it: &Condition| {
+            holding.clone().any(|said| std::ptr::eq(*said, it))
+        })
     }
 
     /// Whether the run ends with this reply anyway.
@@ -77,9 +120,7 @@ impl Walk<'_, '_> {
         let (graph, history) = (self.graph, &self.history);
         let question =
             prompt::of_judge(self.cx, graph, history, criterion, declared_by, turn.round);
-        let read = |reply: &crate::call::Reply| {
-            reply.contribution().map_or(Reading::None, verdict::converged)
-        };
+        let read = |reply: &Reply| reply.contribution().map_or(Reading::None, verdict::converged);
         let mut reply = place.ask(&name, judge, question.clone())?;
         if !matches!(read(&reply), Reading::Value(_)) && !reply.is_stopped() {
             reply = place.at(&name).ask("again", judge, question)?;
@@ -112,5 +153,5 @@ fn stop_for(judged: &Judged, completes: bool) -> Option<Stop> {
         return None;
     }
     let by = judged.holding.iter().flatten().next().map(|condition| condition.written.clone());
-    Some(Stop { reason: *first, also: also.to_vec(), by, at_step: 0 })
+    Some(Stop { reason: first.clone(), also: also.to_vec(), by, at_step: 0 })
 }

@@ -94,7 +94,7 @@ pub(super) trait Desk {
     /// Ends the work, or says once what is still due.
     fn finish(&mut self) -> Result<(), String>;
 
-    /// Whether the run was stopped from outside.
+    /// Whether nothing more can be done, as the run was stopped from outside or failed.
     fn is_halted(&self) -> bool;
 
     /// The end of a lead that has used up its steps.

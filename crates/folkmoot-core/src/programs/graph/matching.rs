@@ -51,7 +51,7 @@ impl Matchers {
             && verdict.is_none_or(|verdict| REVIEWS.read(reply) == Reading::Value(verdict))
     }
 
-    fn score(&self, reply: &Answer) -> Option<f64> {
+    pub(super) fn score(&self, reply: &Answer) -> Option<f64> {
         let own = self.score_label.as_deref().map(|label| vec![label]);
         let labels = own.unwrap_or_else(|| SCORES.to_vec());
         let range = f64::MIN..=f64::MAX;

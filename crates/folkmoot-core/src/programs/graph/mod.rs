@@ -11,6 +11,7 @@
 mod blocks;
 mod choice;
 mod ending;
+mod facts;
 mod failing;
 mod free;
 mod judging;
@@ -22,6 +23,7 @@ mod routed;
 mod structure;
 mod termination;
 mod tokens;
+mod topology;
 mod walk;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -30,15 +32,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use ending::{Stage, Stages};
+pub use facts::{Facts, Used};
 pub(crate) use failing::MOST_RETRIES;
 pub use free::Dispatch;
 pub(crate) use lead::tools;
 pub use matching::{Matchers, Pattern};
 pub use structure::{Loop, Structure};
+pub(crate) use topology::TOPOLOGIES;
+pub use topology::Topology;
 
 use super::Clocks;
 pub use crate::team::PARENT;
 use crate::{
+    extension::{Expression, Parameters, Rule},
     team::{AgentId, Team},
     time::Duration,
     words::Language,
@@ -112,6 +118,22 @@ impl Edge {
         Edge { from, to, label: None, exit, when: None, default: false }
     }
 
+    /// The edge that a line says, `a -> b` or `a -> b: label`: the first `->` and the first `:` behind
+    /// it decide (graph.md §3).
+    pub fn parse(line: &str) -> Option<Edge> {
+        let (from, rest) = line.split_once("->")?;
+        let (to, label) = match rest.split_once(':') {
+            Some((to, label)) => (to, Some(label.trim()).filter(|label| !label.is_empty())),
+            None => (rest, None),
+        };
+        let (from, to) = (from.trim(), to.trim());
+        let is_name = |name: &str| {
+            !name.is_empty() && !name.contains("->") && !name.contains([':', '\n', '\r'])
+        };
+        let edge = Edge { label: label.map(Into::into), ..Edge::new(from, to) };
+        (is_name(from) && is_name(to)).then_some(edge)
+    }
+
     /// Whether it is taken by what fails, and is no option otherwise (graph.md §12).
     pub fn is_for_failures(&self) -> bool {
         matches!(self.when, Some(Guard::Failed))
@@ -132,6 +154,8 @@ pub enum Guard {
     Failed,
     /// Those that match.
     Reply(Matchers),
+    /// Those after which this holds.
+    Expr(Expression),
 }
 
 /// What is special about an agent of a graph.
@@ -234,6 +258,16 @@ pub struct Condition {
     pub written: Value,
 }
 
+impl Condition {
+    /// It in words, for prompts: what its author says of it, else as it is written.
+    pub(crate) fn shown(&self) -> String {
+        match &self.test {
+            Test::Own(Own { describe: Some(describe), .. }) => describe.to_string(),
+            _ => self.written.to_string(),
+        }
+    }
+}
+
 /// What must be so for a condition to hold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -263,6 +297,8 @@ pub enum Test {
         /// In all of these ways.
         matchers: Matchers,
     },
+    /// Something of the team's own (extensions.md §2).
+    Own(Own),
     /// The last replies of some agent, or of one, are equal.
     Stuck {
         /// How many.
@@ -271,6 +307,24 @@ pub enum Test {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<AgentId>,
     },
+}
+
+/// A condition of the team's own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Own {
+    /// Its name, which is the reason of a run that it ends.
+    pub name: Arc<str>,
+    /// When it holds.
+    pub rule: Rule,
+    /// Its parameters, defaults included.
+    #[serde(default, skip_serializing_if = "Parameters::is_empty")]
+    pub params: Parameters,
+    /// Whether it ends a run without success.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bound: bool,
+    /// What prompts and reports say of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub describe: Option<Arc<str>>,
 }
 
 impl Group {

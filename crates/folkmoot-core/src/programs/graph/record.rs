@@ -40,6 +40,11 @@ impl Journal {
         self.before + self.records.len() as u64
     }
 
+    /// How many steps there were here, those of earlier stages left out.
+    pub(super) fn own_steps(&self) -> u64 {
+        self.records.len() as u64
+    }
+
     /// Adds a step; gives its place, by which it can be amended.
     pub(super) fn step(
         &mut self,

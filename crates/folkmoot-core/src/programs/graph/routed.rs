@@ -7,7 +7,6 @@ use super::{
     choice::Options,
     lead::{self, Desk, Order, Whom, agent_of, guidance, list},
     prompt,
-    termination::Reason,
     tokens::{Token, Turn},
     walk::{Begin, Stop, Walk},
 };
@@ -263,12 +262,13 @@ impl Routed<'_, '_> {
         }
         let now = self.walk.cx.moment().at;
         self.walk.history.add(self.walk.structure, turn.agent, turn.round, reply, now);
+        self.walk.weigh(reply);
         let token = self.walk.work(&turn, reply);
         let edges = self.walk.ways(turn.agent);
         let decides = self.walk.structure.decides(turn.agent);
         let options = decides.then(|| self.walk.options(&turn));
         let stop = self.walk.judge(&turn, &edges)?;
-        let is_over = stop.is_some();
+        let is_over = stop.is_some() || self.walk.failed;
         let goes = decides || is_over;
         let next = if goes { Vec::new() } else { self.walk.went(&edges, turn.round) };
         let chosen = options.map(|options| (options, None));
@@ -280,6 +280,9 @@ impl Routed<'_, '_> {
             self.walk.tokens.stand(edge, token);
             let at_step = self.walk.journal.steps();
             self.walk.stop = Some(Stop { at_step, ..stop });
+            return Ok(());
+        }
+        if self.walk.failed {
             return Ok(());
         }
         match chosen {
@@ -370,7 +373,7 @@ impl Desk for Routed<'_, '_> {
             .collect();
         let ended = self.is_over().then(|| match &walk.stop {
             Some(stop) => stop.reason.as_str(),
-            None if walk.is_capped() => Reason::MaxIterations.as_str(),
+            None if walk.is_capped() => "max_iterations",
             None => "completed",
         });
         Some(blocks::state(
@@ -408,7 +411,7 @@ impl Desk for Routed<'_, '_> {
     }
 
     fn is_halted(&self) -> bool {
-        self.walk.halted
+        self.walk.halted || self.walk.failed
     }
 
     fn out_of_steps(&self) -> Ending {

@@ -1,8 +1,8 @@
 //! When a graph ends before its work is done (graph.md §§8, 9).
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use super::{Condition, Group, Member, Structure, Test, matching::is_equal};
+use super::{Condition, Facts, Group, Member, Own, Structure, Test, matching::is_equal};
 use crate::{
     call::{Answer, Reply},
     team::AgentId,
@@ -10,12 +10,16 @@ use crate::{
 };
 
 /// Why a graph ended, the strongest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     /// The judge said so.
     Converged,
     /// A reply matched.
     ResultMatch,
+    /// A condition of the team's own holds, as strong as a match.
+    Own(Arc<str>),
+    /// A bound of the team's own is reached, as strong as a standstill.
+    OwnBound(Arc<str>),
     /// Replies no longer changed.
     Stuck,
     /// A loop had its rounds.
@@ -26,10 +30,11 @@ pub(super) enum Reason {
 
 impl Reason {
     /// Its word in results.
-    pub(super) fn as_str(self) -> &'static str {
+    pub(super) fn as_str(&self) -> &str {
         match self {
             Reason::Converged => "converged",
             Reason::ResultMatch => "result_match",
+            Reason::Own(name) | Reason::OwnBound(name) => name,
             Reason::Stuck => "stuck",
             Reason::MaxIterations => "max_iterations",
             Reason::Timeout => "timeout",
@@ -37,10 +42,18 @@ impl Reason {
     }
 
     /// Whether it ends a run without success.
-    pub(super) fn is_bound(self) -> bool {
+    pub(super) fn is_bound(&self) -> bool {
+        self.rank() > Reason::ResultMatch.rank()
+    }
+
+    /// How strong it is, the strongest first. Those of one rank count in the order of the conditions.
+    fn rank(&self) -> u8 {
         match self {
-            Reason::Converged | Reason::ResultMatch => false,
-            Reason::Stuck | Reason::MaxIterations | Reason::Timeout => true,
+            Reason::Converged => 0,
+            Reason::ResultMatch | Reason::Own(_) => 1,
+            Reason::Stuck | Reason::OwnBound(_) => 2,
+            Reason::MaxIterations => 3,
+            Reason::Timeout => 4,
         }
     }
 
@@ -50,6 +63,8 @@ impl Reason {
             Test::Timeout(_) => Reason::Timeout,
             Test::Converged { .. } => Reason::Converged,
             Test::Matches { .. } => Reason::ResultMatch,
+            Test::Own(Own { name, bound: false, .. }) => Reason::Own(name.clone()),
+            Test::Own(Own { name, bound: true, .. }) => Reason::OwnBound(name.clone()),
             Test::Stuck { .. } => Reason::Stuck,
         }
     }
@@ -58,13 +73,15 @@ impl Reason {
 /// Everything delivered so far: what conditions are judged on. Failed attempts are no part of it.
 #[derive(Clone, Debug)]
 pub(super) struct History {
-    /// By agent, its contributions, the latest last.
-    replies: BTreeMap<AgentId, Vec<Reply>>,
+    /// By agent, its contributions, the latest last. Shared with those who look at them.
+    replies: Arc<BTreeMap<AgentId, Vec<Reply>>>,
     /// By loop: the rounds in which its closing agents have replied, and how many of them.
     rounds: Vec<BTreeMap<u32, u32>>,
     /// When the clock started.
     began: Option<Time>,
     now: Time,
+    /// The round of the latest reply.
+    round: u32,
 }
 
 impl History {
@@ -72,7 +89,8 @@ impl History {
     pub(super) fn new(structure: &Structure, now: Time) -> History {
         let began = structure.loops.is_empty().then_some(now);
         let rounds = vec![BTreeMap::new(); structure.loops.len()];
-        History { replies: BTreeMap::new(), rounds, began, now }
+        let silent = structure.agents.iter().map(|agent| (agent.clone(), Vec::new()));
+        History { replies: Arc::new(silent.collect()), rounds, began, now, round: 0 }
     }
 
     /// Adds what came in at `now`, in a round.
@@ -84,8 +102,9 @@ impl History {
         reply: &Reply,
         now: Time,
     ) {
-        self.now = now;
-        self.replies.entry(reply.agent.clone()).or_default().push(reply.clone());
+        (self.now, self.round) = (now, round);
+        let replies = Arc::make_mut(&mut self.replies);
+        replies.entry(reply.agent.clone()).or_default().push(reply.clone());
         if let Some(own) = structure.loop_of(agent).filter(|_| structure.closes(agent)) {
             *self.rounds[own].entry(round).or_default() += 1;
         }
@@ -99,7 +118,7 @@ impl History {
         round: u32,
         id: &AgentId,
     ) {
-        self.replies.get_mut(id).and_then(Vec::pop);
+        Arc::make_mut(&mut self.replies).get_mut(id).and_then(Vec::pop);
         if let Some(own) = structure.loop_of(agent).filter(|_| structure.closes(agent)) {
             let replies = self.rounds[own].entry(round).or_default();
             *replies = replies.saturating_sub(1);
@@ -124,7 +143,14 @@ impl History {
 
     /// Who has contributed.
     pub(super) fn speakers(&self) -> impl Iterator<Item = &AgentId> {
-        self.replies.keys()
+        let spoken = self.replies.iter().filter(|(_, replies)| !replies.is_empty());
+        spoken.map(|(agent, _)| agent)
+    }
+
+    /// What conditions of the team's own see of it.
+    pub(super) fn facts(&self) -> Facts {
+        let elapsed = self.began.map(|began| self.now.since(began)).unwrap_or_default();
+        Facts { replies: self.replies.clone(), round: self.round, elapsed, ..Facts::default() }
     }
 
     fn contributions<'a>(&'a self, agent: &AgentId) -> impl DoubleEndedIterator<Item = &'a Answer> {
@@ -142,8 +168,8 @@ impl History {
                 (0..self.rounds.len()).any(|own| is_meant(own) && finished(own))
             }
             Test::Timeout(most) => self.began.is_some_and(|began| self.now.since(began) >= *most),
-            // The judge is asked, not the history.
-            Test::Converged { .. } => false,
+            // The judge is asked, or a rule of the team's own, not the history.
+            Test::Converged { .. } | Test::Own(_) => false,
             Test::Matches { agent, matchers } => {
                 let mut latest = self.contributions(agent).rev();
                 latest.next().is_some_and(|reply| matchers.hold(reply, latest.next()))
@@ -176,30 +202,34 @@ pub(super) struct Judged<'g> {
 impl Judged<'_> {
     /// Why it holds, the strongest reason first.
     pub(super) fn reasons(&self) -> Vec<Reason> {
-        let mut reasons: Vec<Reason> =
-            self.holding.iter().flatten().map(|condition| Reason::of(&condition.test)).collect();
-        reasons.dedup();
+        let mut reasons: Vec<Reason> = Vec::new();
+        for condition in self.holding.iter().flatten() {
+            let reason = Reason::of(&condition.test);
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
         reasons
     }
 }
 
 impl Group {
-    /// Judges all conditions on one snapshot; `converged` is what is taken for true of those that the
-    /// judge has been asked about.
+    /// Judges all conditions on one snapshot; `said` is what is taken for true of those that the judge
+    /// has been asked about, and of the team's own.
     pub(super) fn judge<'g>(
         &'g self,
         structure: &Structure,
         history: &History,
-        converged: &dyn Fn(&Condition) -> bool,
+        said: &dyn Fn(&Condition) -> bool,
     ) -> Judged<'g> {
         let test = |condition: &Condition| match condition.test {
-            Test::Converged { .. } => converged(condition),
+            Test::Converged { .. } | Test::Own(_) => said(condition),
             _ => history.holds(structure, &condition.test),
         };
         let holding = self.holds(&test).then(|| {
             let mut holding: Vec<&Condition> =
                 self.conditions().into_iter().filter(|it| test(it)).collect();
-            holding.sort_by_key(|condition| Reason::of(&condition.test));
+            holding.sort_by_key(|condition| Reason::of(&condition.test).rank());
             holding
         });
         Judged { holding }

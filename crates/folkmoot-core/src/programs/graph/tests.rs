@@ -69,6 +69,8 @@ fn join(agent: &str, join: Join) -> BTreeMap<AgentId, Node> {
     BTreeMap::from([(agent.into(), Node { join, on_failure: None })])
 }
 
+mod own;
+
 const REVIEW: [&str; 4] =
     ["parent -> coder", "coder -> reviewer", "reviewer -> coder: loop", "reviewer -> parent: exit"];
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    Graph, PARENT, Structure,
+    Condition, Graph, PARENT, Structure,
     choice::{Options, Why},
     prompt,
     record::Journal,
@@ -59,9 +59,11 @@ pub(super) struct Walk<'g, 'c> {
     pub(super) journal: Journal,
     pending: Vec<Pending>,
     now: Moment,
+    /// The conditions of the team's own that hold since the latest reply.
+    pub(super) holding: Vec<&'g Condition>,
     /// What ended it.
     pub(super) stop: Option<Stop>,
-    /// Whether it cannot go on, as the judge failed.
+    /// Whether it cannot go on, as the judge failed or something cannot be evaluated.
     pub(super) failed: bool,
     /// Whether the run was stopped from outside, so that nothing more may start.
     pub(super) halted: bool,
@@ -83,6 +85,7 @@ impl<'g, 'c> Walk<'g, 'c> {
             journal: Journal::new(begin.stage, begin.steps),
             pending: Vec::new(),
             now: cx.moment(),
+            holding: Vec::new(),
             stop: None,
             failed: false,
             halted: false,
@@ -196,13 +199,15 @@ impl<'g, 'c> Walk<'g, 'c> {
         };
         let before = self.history.latest(&reply.agent).and_then(Reply::contribution).cloned();
         self.history.add(self.structure, turn.agent, turn.round, reply, self.cx.moment().at);
+        self.weigh(reply);
         let mut edges = self.ways(turn.agent);
         let mut chosen = None;
-        if self.structure.decides(turn.agent) {
+        if self.structure.decides(turn.agent) && !self.failed {
             let options = self.options(turn);
             let choice = self.choice(turn, attempt, reply, answer, before.as_ref(), &options)?;
             match choice {
                 Some((ref taken, _)) => edges.clone_from(taken),
+                None if self.failed => {}
                 None if options.closed.is_empty() && !self.has_succeeded() => {
                     self.history.drop_last(self.structure, turn.agent, turn.round, &reply.agent);
                     let fault = undecided(&options);
@@ -242,8 +247,13 @@ impl<'g, 'c> Walk<'g, 'c> {
         if let Some(named) = options.named(self.cx, answer) {
             return Ok(Some(named));
         }
-        if let Some(edge) = options.guarded(answer, before) {
-            return Ok(Some((vec![edge], Why::Guard)));
+        match options.guarded(answer, before, &|with_usage| self.facts(with_usage)) {
+            Ok(None) => {}
+            Ok(Some(edge)) => return Ok(Some((vec![edge], Why::Guard))),
+            Err(why) => {
+                self.break_off(reply, why);
+                return Ok(None);
+            }
         }
         // A run that ends here needs no choice.
         let is_asked = !options.are_guarded() && !self.has_succeeded();

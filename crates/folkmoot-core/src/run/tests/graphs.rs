@@ -5,11 +5,12 @@ use serde_json::json;
 use crate::{
     call::{Answer, Call, ToolCall, Usage},
     event::{Event, Settled},
+    extension::{Expression, Rule},
     programs::{
         Clocks, Dispatch, Graph, Stages,
         graph::{
             Condition, Edge, Group, Guard, Join, JudgeError, Matchers, Member, Node, OnFailure,
-            PARENT, Remedy, Routing, Stage, Structure, Test,
+            Own, PARENT, Remedy, Routing, Stage, Structure, Test,
         },
     },
     sim::{Random, Sim},
@@ -75,6 +76,7 @@ fn guard(random: &mut Random) -> Option<Guard> {
     match random.below(16) {
         0 => Some(Guard::Failed),
         1 => Some(Guard::Reply(approval())),
+        3 => Some(Guard::Expr(Expression::new("round > 1 and usage.calls > 3"))),
         2 => Some(Guard::Reply(Matchers { contains: Some("same".into()), ..Matchers::default() })),
         _ => None,
     }
@@ -89,13 +91,34 @@ fn on_failure(random: &mut Random) -> OnFailure {
     OnFailure { retry: random.pick(&[0, 0, 1]), then }
 }
 
+/// A condition of the team's own; now and then one that cannot be evaluated.
+fn own(random: &mut Random, agents: &[AgentId]) -> Own {
+    let agent = random.pick(agents);
+    let expr = match random.below(6) {
+        0 => format!("replies['{agent}'] | length >= params.most"),
+        1 => "usage.calls > 4 and usage.tokens >= 0".to_owned(),
+        2 => "elapsed_ms > 900".to_owned(),
+        3 => format!("verdict['{agent}'] == 'approve' or score['{agent}'] > 5"),
+        4 => format!("last['{agent}'] | int > 3"),
+        _ => "steps > 5 and round > 1".to_owned(),
+    };
+    Own {
+        name: random.pick(&["first", "second"]).into(),
+        rule: Rule::Expr(Expression::new(expr)),
+        params: json!({ "most": 2 }).as_object().cloned().unwrap_or_default(),
+        bound: random.one_in(2),
+        describe: None,
+    }
+}
+
 fn termination(random: &mut Random, agents: &[AgentId]) -> Group {
     let member = |random: &mut Random| {
-        let test = match random.below(5) {
+        let test = match random.below(7) {
             0 => Test::MaxIterations { rounds: 1 + random.below(3) as u32, of: None },
             1 => Test::Timeout(Duration::from_millis(1 + random.below(4000))),
             2 => Test::Converged { criterion: "all is well".into(), declared_by: None },
             3 => Test::Matches { agent: random.pick(agents), matchers: approval() },
+            4 | 5 => Test::Own(own(random, agents)),
             _ => Test::Stuck { repeats: 2, agent: None },
         };
         Member::One(Condition { test, written: json!({}) })
