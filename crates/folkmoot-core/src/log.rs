@@ -14,6 +14,7 @@ use thiserror::Error;
 use crate::{
     call::Call,
     event::{Event, Record},
+    extension::Registry,
     key::Key,
     replay,
     run::Run,
@@ -74,7 +75,13 @@ pub enum Unsound {
 /// conversations that have a beginning. What is so can be shown, replayed and gone on with, whatever
 /// else it says.
 pub fn load(records: &[Record]) -> Result<(Arc<Spec>, Run), Unsound> {
-    let spec = replay::spec_of(records).ok_or(Unsound::NoStart)?;
+    load_with(records, &Registry::default())
+}
+
+/// The same for a log whose spec may name conditions that are code of the caller's own.
+pub fn load_with(records: &[Record], registry: &Registry) -> Result<(Arc<Spec>, Run), Unsound> {
+    let mut spec = replay::spec_of(records).ok_or(Unsound::NoStart)?;
+    registry.bind(Arc::make_mut(&mut spec));
     if let Some(flaw) = spec.flaw() {
         return Err(Unsound::Spec(flaw));
     }

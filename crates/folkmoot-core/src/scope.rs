@@ -215,7 +215,7 @@ impl<'a> Scope<'a> {
         asked.fold(Used::default(), |used, entry| {
             let is_settled = !entry.is_open() && entry.settled <= here;
             let tokens = if is_settled { entry.usage().tokens.total() } else { 0 };
-            Used { calls: used.calls + 1, tokens: used.tokens + tokens }
+            Used { calls: used.calls + 1, tokens: used.tokens.saturating_add(tokens) }
         })
     }
 

@@ -11,7 +11,7 @@ use crate::{
     programs::{
         Adaptive, Broadcast, Consensus, Debate, Dispatch, Graph, Relay, Sequential, Stages,
         Supervise,
-        graph::{self, PARENT, Routing},
+        graph::{self, Own, PARENT, Routing},
     },
     scope::Program,
     team::{AgentId, Team},
@@ -103,6 +103,11 @@ impl Spec {
         if lists.iter().any(Vec::is_empty) {
             return Some("nobody takes part".to_owned());
         }
+        if let Some(absent) =
+            self.collaboration.clone().own_conditions().into_iter().find(|own| own.rule.is_absent())
+        {
+            return Some(format!("the code of condition \"{}\" is not here", absent.name));
+        }
         let foreign = lists.concat().into_iter().find(|agent| !self.team.has(agent));
         foreign.map(|agent| format!("there is no agent \"{agent}\""))
     }
@@ -193,6 +198,31 @@ impl Collaboration {
             | Collaboration::Relay(_)
             | Collaboration::Adaptive(_) => false,
         }
+    }
+
+    /// The conditions of the team's own.
+    pub(crate) fn own_conditions(&mut self) -> Vec<&mut Own> {
+        match self {
+            Collaboration::Graph(graph) => graph.own_conditions(),
+            Collaboration::Stages(it) => {
+                it.stages.iter_mut().flat_map(|stage| stage.graph.own_conditions()).collect()
+            }
+            Collaboration::Broadcast(_)
+            | Collaboration::Sequential(_)
+            | Collaboration::Debate(_)
+            | Collaboration::Supervisor(_)
+            | Collaboration::Consensus(_)
+            | Collaboration::Relay(_)
+            | Collaboration::Adaptive(_)
+            | Collaboration::Dispatch(_) => Vec::new(),
+        }
+    }
+
+    /// What the author of the condition that is called `reason` says of it.
+    pub(crate) fn described(&self, reason: &str) -> Option<Arc<str>> {
+        let mut own = self.clone();
+        let mut own = own.own_conditions().into_iter();
+        own.find(|own| &*own.name == reason)?.describe.clone()
     }
 
     /// The agents that it names, by the parts that they play; each part is somebody's.

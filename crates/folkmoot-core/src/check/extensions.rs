@@ -46,14 +46,14 @@ impl<'a> Extensions<'a> {
                 continue;
             };
             if let Err(why) = found.registry.topology(name, topology) {
-                told.push(refused("topology", why, place));
+                told.push(refused("topology", &why, place));
             }
         }
         let agents: Vec<&str> = team.agents.iter().map(|agent| agent.id.as_str()).collect();
         for (name, place, fields) in given.named("conditions") {
             let Some(kind) = found.condition(name, fields, &agents, told) else { continue };
             if let Err(why) = found.registry.condition(name, kind) {
-                told.push(refused("condition", why, place));
+                told.push(refused("condition", &why, place));
             }
         }
         found
@@ -121,7 +121,7 @@ impl<'a> Extensions<'a> {
 
 const NAME_TAKEN: &str = "extension_name_taken";
 
-fn refused(what: &str, why: Refused, place: &Place) -> Diagnostic {
+fn refused(what: &str, why: &Refused, place: &Place) -> Diagnostic {
     let code = match why {
         Refused::Taken(_) => NAME_TAKEN,
         Refused::Malformed(_) => "bad_name",
@@ -134,14 +134,12 @@ fn defaults(fields: &Fields, told: &mut Vec<Diagnostic>) -> Option<Parameters> {
     let Some(item) = fields.get("params") else {
         return (!fields.is_broken("params")).then(Parameters::new);
     };
-    match &item.content {
-        Content::Json(Value::Object(params)) => Some(params.clone()),
-        _ => {
-            let message = "params must be a map of names and values".to_owned();
-            told.push(Diagnostic::error("bad_value", message).at(&item.place));
-            None
-        }
+    if let Content::Json(Value::Object(params)) = &item.content {
+        return Some(params.clone());
     }
+    let message = "params must be a map of names and values".to_owned();
+    told.push(Diagnostic::error("bad_value", message).at(&item.place));
+    None
 }
 
 /// Parameters as they are given where something of the team's own is used.

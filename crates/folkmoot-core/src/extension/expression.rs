@@ -16,7 +16,7 @@ use super::{
     Parameters,
     engine::{self, FILTERS, TESTS, Word, environment, excess, why, words},
 };
-use crate::{diagnostic::quoted, names, programs::graph::Facts};
+use crate::{diagnostic::quoted, names, programs::graph::Facts, verdict::Review};
 
 /// The variables of an expression.
 const VARIABLES: [&str; 10] = [
@@ -234,7 +234,7 @@ impl Object for ByAgent {
                 let last = replies.next_back();
                 last.map_or_else(|| Jinja::from(""), |reply| Jinja::from(reply.text.clone()))
             }
-            What::Verdict => Jinja::from(facts.verdict(&agent).map(|verdict| verdict.as_str())),
+            What::Verdict => Jinja::from(facts.verdict(&agent).map(Review::as_str)),
             What::Score => Jinja::from(facts.score(&agent)),
         };
         Some(found)

@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{Expression, Parameters};
-use crate::programs::graph::{Facts, TOPOLOGIES, Topology};
+use crate::{
+    programs::graph::{BuiltIn, Facts, TOPOLOGIES, Topology},
+    spec::Spec,
+};
 
 /// The topologies and conditions that a team file can name. What is always there is in it from the
 /// beginning; whatever is added must have a name of its own.
@@ -97,7 +100,9 @@ const LONGEST_NAME: usize = 64;
 
 impl Default for Registry {
     fn default() -> Registry {
-        let named = |(name, topology): (&str, _)| (Arc::from(name), Topology::new(topology));
+        let named = |(name, edges): (&str, BuiltIn)| {
+            (Arc::from(name), Topology::new(move |agents, _| Ok(edges(agents))))
+        };
         let topologies = TOPOLOGIES.into_iter().map(named).collect();
         Registry { topologies, conditions: BTreeMap::new() }
     }
@@ -117,6 +122,17 @@ impl Registry {
         let name = checked(name, is_taken)?;
         self.conditions.insert(name, kind);
         Ok(())
+    }
+
+    /// Gives the conditions of a spec that are code their functions, which no log holds.
+    pub fn bind(&self, spec: &mut Spec) {
+        for own in spec.collaboration.own_conditions() {
+            if let (Rule::Code(code), Some(kind)) = (&mut own.rule, self.conditions.get(&own.name))
+                && let Rule::Code(known) = &kind.rule
+            {
+                *code = known.clone();
+            }
+        }
     }
 
     /// The topologies by name.
@@ -164,6 +180,11 @@ impl Rule {
             Rule::Code(Code { function: Some(function) }) => Ok(function(facts, params)),
             Rule::Code(Code { function: None }) => Err("its code is not here".to_owned()),
         }
+    }
+
+    /// Whether it is code that is not here, as in a spec that was read from a log.
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self, Rule::Code(Code { function: None }))
     }
 
     /// Whether it may ask what the run has used.

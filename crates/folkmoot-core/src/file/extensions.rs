@@ -77,10 +77,10 @@ impl Declared {
     /// Those of a whole file.
     pub fn in_file(root: &Node) -> Declared {
         let extensions = below(root, "extensions").into_iter();
-        let all = |key| extensions.clone().flat_map(move |it| below(it, key));
+        let all = |key| extensions.clone().filter_map(move |it| below(it, key));
         let conditions = all("conditions").flat_map(keys).collect();
         let topologies = all("topologies").flat_map(values);
-        let parameters = topologies.flat_map(|it| below(it, "params")).flat_map(keys).collect();
+        let parameters = topologies.filter_map(|it| below(it, "params")).flat_map(keys).collect();
         Declared { conditions, parameters }
     }
 

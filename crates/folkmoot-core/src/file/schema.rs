@@ -2,7 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::file::shape::{Field, LONGEST, List, Record, Shape, Zero};
+use crate::file::{
+    extensions::Others,
+    graph::TOPOLOGIES,
+    shape::{Field, LONGEST, List, Record, Shape, Zero},
+};
 
 /// The JSON Schema (draft 2020-12) of files of the shape `root`.
 ///
@@ -34,13 +38,27 @@ fn define(record: &'static Record, definitions: &mut Map<String, Value>) {
         properties.extend(field.spellings().map(|key| (key.to_owned(), property.clone())));
     }
     let required = record.fields().filter(|field| field.required).map(|field| field.name);
-    let definition = json!({
+    let mut definition = json!({
         "description": record.doc,
         "type": "object",
         "properties": properties,
         "required": required.collect::<Vec<_>>(),
-        "additionalProperties": false,
     });
+    match Others::of(record) {
+        Others::Refused => definition["additionalProperties"] = false.into(),
+        Others::Conditions => {
+            definition["additionalProperties"] = json!({ "type": ["object", "null"] });
+        }
+        // Only a topology of the team's own has parameters.
+        Others::Parameters => {
+            let known: Vec<&str> = record.fields().flat_map(Field::spellings).collect();
+            definition["if"] = json!({
+                "required": ["topology"],
+                "properties": { "topology": { "type": "string", "not": { "enum": TOPOLOGIES } } },
+            });
+            definition["else"] = json!({ "propertyNames": { "enum": known } });
+        }
+    }
     definitions.insert(record.name.into(), definition);
 }
 

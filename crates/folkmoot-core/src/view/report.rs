@@ -44,7 +44,11 @@ pub fn report(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> String {
 fn head(page: &mut String, spec: &Spec, outcome: &Outcome) {
     let team = if spec.team.name.is_empty() { "Team" } else { &*spec.team.name };
     let status = outcome.status.as_str().replace('_', " ");
-    let reason = outcome.reason.as_deref().map(|it| format!(" ({it})")).unwrap_or_default();
+    let described = |reason: &str| match spec.collaboration.described(reason) {
+        Some(words) => format!(" ({reason}: {})", inline(&words)),
+        None => format!(" ({reason})"),
+    };
+    let reason = outcome.reason.as_deref().map(described).unwrap_or_default();
     let took = Duration::from_secs_f64(outcome.meta.elapsed_seconds);
     line(page, &format!("# {}: {}", inline(team), outcome.strategy));
     line(page, "");

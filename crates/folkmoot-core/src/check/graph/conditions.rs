@@ -177,7 +177,7 @@ impl Reading<'_> {
         };
         let trials = self.trials.iter();
         self.told.extend(trials.filter_map(|trials| trials.of_condition(&own, place)));
-        Some(Test::Own(own))
+        Some(Test::Own(Box::new(own)))
     }
 
     /// How a reply is tested, as `what` says.

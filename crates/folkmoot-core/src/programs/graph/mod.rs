@@ -38,8 +38,8 @@ pub use free::Dispatch;
 pub(crate) use lead::tools;
 pub use matching::{Matchers, Pattern};
 pub use structure::{Loop, Structure};
-pub(crate) use topology::TOPOLOGIES;
 pub use topology::Topology;
+pub(crate) use topology::{BuiltIn, TOPOLOGIES};
 
 use super::Clocks;
 pub use crate::team::PARENT;
@@ -261,10 +261,15 @@ pub struct Condition {
 impl Condition {
     /// It in words, for prompts: what its author says of it, else as it is written.
     pub(crate) fn shown(&self) -> String {
-        match &self.test {
-            Test::Own(Own { describe: Some(describe), .. }) => describe.to_string(),
-            _ => self.written.to_string(),
-        }
+        let described = match &self.test {
+            Test::Own(own) => own.describe.as_ref().map(ToString::to_string),
+            Test::MaxIterations { .. }
+            | Test::Timeout(_)
+            | Test::Converged { .. }
+            | Test::Matches { .. }
+            | Test::Stuck { .. } => None,
+        };
+        described.unwrap_or_else(|| self.written.to_string())
     }
 }
 
@@ -298,7 +303,7 @@ pub enum Test {
         matchers: Matchers,
     },
     /// Something of the team's own (extensions.md §2).
-    Own(Own),
+    Own(Box<Own>),
     /// The last replies of some agent, or of one, are equal.
     Stuck {
         /// How many.
@@ -344,12 +349,30 @@ impl Group {
     }
 }
 
+impl Group {
+    /// The conditions of the team's own in it.
+    fn own_conditions(&mut self) -> Vec<&mut Own> {
+        let members = self.any_of.iter_mut().chain(&mut self.all_of).flatten();
+        let own = members.flat_map(|member| match member {
+            Member::One(Condition { test: Test::Own(own), .. }) => vec![&mut **own],
+            Member::One(_) => Vec::new(),
+            Member::Group(group) => group.own_conditions(),
+        });
+        own.collect()
+    }
+}
+
 impl Graph {
     /// The agents that it names.
     pub(crate) fn agents(&self) -> Vec<&AgentId> {
         let ends = self.edges.iter().flat_map(|edge| [&edge.from, &edge.to]);
         let named = ends.chain(&self.judge).chain(&self.result).chain(self.nodes.keys());
         named.filter(|agent| agent.as_str() != PARENT).collect()
+    }
+
+    /// The conditions of the team's own.
+    pub(crate) fn own_conditions(&mut self) -> Vec<&mut Own> {
+        self.termination.iter_mut().flat_map(Group::own_conditions).collect()
     }
 
     /// The most rounds; one pass at least.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     choice::{Options, Why},
+    termination::Reason,
     tokens::End,
     walk::Walk,
 };
@@ -133,7 +134,7 @@ impl Walk<'_, '_> {
         let root = || json!({ "max_iterations": self.graph.cap, "root": true });
         let by = stop.map_or_else(|| self.is_capped().then(root), |stop| stop.by.clone());
         let is_cut_off = stop.is_some() || self.halted || self.failed;
-        let also = stop.into_iter().flat_map(|stop| &stop.also).map(|reason| reason.as_str());
+        let also = stop.into_iter().flat_map(|stop| &stop.also).map(Reason::as_str);
         json!({
             "stopped_by": by,
             "at_step": stop.map_or(self.journal.steps(), |stop| stop.at_step),

@@ -275,14 +275,11 @@ impl Routed<'_, '_> {
         let record =
             self.walk.journal.step(&id, turn.round, attempt, reply, chosen.as_ref(), &next);
         self.walk.tokens.finish(turn.agent);
-        if let Some(stop) = stop {
+        if is_over {
             let edge = edges.first().copied().unwrap_or_else(|| self.walk.tokens.place(turn.agent));
             self.walk.tokens.stand(edge, token);
             let at_step = self.walk.journal.steps();
-            self.walk.stop = Some(Stop { at_step, ..stop });
-            return Ok(());
-        }
-        if self.walk.failed {
+            self.walk.stop = stop.map(|stop| Stop { at_step, ..stop });
             return Ok(());
         }
         match chosen {

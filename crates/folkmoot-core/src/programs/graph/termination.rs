@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{Condition, Facts, Group, Member, Own, Structure, Test, matching::is_equal};
+use super::{Condition, Facts, Group, Member, Structure, Test, matching::is_equal};
 use crate::{
     call::{Answer, Reply},
     team::AgentId,
@@ -63,8 +63,8 @@ impl Reason {
             Test::Timeout(_) => Reason::Timeout,
             Test::Converged { .. } => Reason::Converged,
             Test::Matches { .. } => Reason::ResultMatch,
-            Test::Own(Own { name, bound: false, .. }) => Reason::Own(name.clone()),
-            Test::Own(Own { name, bound: true, .. }) => Reason::OwnBound(name.clone()),
+            Test::Own(own) if own.bound => Reason::OwnBound(own.name.clone()),
+            Test::Own(own) => Reason::Own(own.name.clone()),
             Test::Stuck { .. } => Reason::Stuck,
         }
     }

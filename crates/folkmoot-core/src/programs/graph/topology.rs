@@ -16,12 +16,11 @@ pub struct Topology {
 
 type Function = dyn Fn(&[AgentId], &Parameters) -> Result<Vec<Edge>, String> + Send + Sync;
 
+pub(crate) type BuiltIn = fn(&[AgentId]) -> Vec<Edge>;
+
 /// The topologies that are always there.
-pub(crate) const TOPOLOGIES: [(&str, fn(&[AgentId], &Parameters) -> Result<Vec<Edge>, String>); 3] = [
-    ("pipeline", |agents, _| Ok(pipeline(agents))),
-    ("review-loop", |agents, _| Ok(review_loop(agents))),
-    ("star", |agents, _| Ok(star(agents))),
-];
+pub(crate) const TOPOLOGIES: [(&str, BuiltIn); 3] =
+    [("pipeline", pipeline), ("review-loop", review_loop), ("star", star)];
 
 impl Topology {
     /// A topology without parameters.

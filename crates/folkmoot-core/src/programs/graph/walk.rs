@@ -224,11 +224,12 @@ impl<'g, 'c> Walk<'g, 'c> {
         let id = self.id(turn.agent);
         self.journal.step(id, turn.round, attempt, reply, chosen.as_ref(), &next);
         self.tokens.finish(turn.agent);
-        if let Some(stop) = stop {
+        if is_over {
             let edge = edges.first().copied().unwrap_or_else(|| self.tokens.place(turn.agent));
             self.tokens.stand(edge, token);
-            self.stop = Some(Stop { at_step: self.journal.steps(), ..stop });
-        } else if !self.failed {
+            let at_step = self.journal.steps();
+            self.stop = stop.map(|stop| Stop { at_step, ..stop });
+        } else {
             self.send(turn.agent, &edges, &token);
         }
         Ok(())

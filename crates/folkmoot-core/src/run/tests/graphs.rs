@@ -118,7 +118,7 @@ fn termination(random: &mut Random, agents: &[AgentId]) -> Group {
             1 => Test::Timeout(Duration::from_millis(1 + random.below(4000))),
             2 => Test::Converged { criterion: "all is well".into(), declared_by: None },
             3 => Test::Matches { agent: random.pick(agents), matchers: approval() },
-            4 | 5 => Test::Own(own(random, agents)),
+            4 | 5 => Test::Own(own(random, agents).into()),
             _ => Test::Stuck { repeats: 2, agent: None },
         };
         Member::One(Condition { test, written: json!({}) })

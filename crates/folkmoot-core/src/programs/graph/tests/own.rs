@@ -16,7 +16,7 @@ fn own(name: &str, expr: &str) -> Own {
 fn until(own: impl IntoIterator<Item = Own>) -> Option<Group> {
     let member = |own: Own| {
         let written = json!({ &*own.name: {} });
-        Member::One(Condition { test: Test::Own(own), written })
+        Member::One(Condition { test: Test::Own(Box::new(own)), written })
     };
     Some(Group { any_of: Some(own.into_iter().map(member).collect()), all_of: None })
 }
@@ -162,8 +162,9 @@ fn a_lead_that_routes_is_told_what_a_condition_means_and_ends_with_it() {
     let described =
         Own { describe: Some("the tester\nis content".into()), ..own("it", "round == 9") };
     let written = json!({ "it": {} });
-    let condition = Condition { test: Test::Own(described), written };
+    let condition = Condition { test: Test::Own(described.into()), written };
     assert_eq!(condition.shown(), "the tester\nis content");
-    let plain = Condition { test: Test::Own(own("it", "true")), written: json!({ "it": {} }) };
+    let plain =
+        Condition { test: Test::Own(own("it", "true").into()), written: json!({ "it": {} }) };
     assert_eq!(plain.shown(), r#"{"it":{}}"#);
 }
