@@ -199,6 +199,7 @@ pub(super) fn guard(guard: &Guard) -> String {
     match guard {
         Guard::Failed => "if it failed".to_owned(),
         Guard::Reply(matchers) => format!("if {}", matching(matchers)),
+        Guard::Expr(expression) => format!("if {}", expression.as_str()),
     }
 }
 
@@ -284,6 +285,7 @@ pub(super) fn test(team: &Team, test: &Test) -> String {
         Test::Matches { agent, matchers } => {
             format!("{}: {}", name(team, agent), matching(matchers))
         }
+        Test::Own(own) => own.describe.as_ref().unwrap_or(&own.name).to_string(),
         Test::Stuck { repeats, agent } => {
             let of = agent.as_ref().map_or("somebody", |agent| name(team, agent));
             format!("{of} said the same {repeats} times")
