@@ -30,7 +30,7 @@ pub use team::of_team;
 use std::fmt;
 
 /// How wide a line of a node or link may be, in columns.
-const LINE: usize = 48;
+const LINE: usize = 52;
 
 /// How wide the title and a note may be, in columns.
 const NOTE: usize = 100;

@@ -15,6 +15,7 @@ use crate::{
     run::Run,
     spec::Spec,
     team::AgentId,
+    time::Time,
     view::Outcome,
 };
 
@@ -136,7 +137,7 @@ impl Step {
                 let turn = known.turn(&Key::parse(&key));
                 step.asked = Some(entry.asked);
                 step.settled = turn.iter().map(|it| it.settled).max().unwrap_or(entry.settled);
-                step.at = entry.settled_at.since(crate::time::Time::default()).to_string();
+                step.at = entry.settled_at.since(Time::default()).to_string();
             }
         }
         steps
@@ -308,6 +309,10 @@ impl Pass<'_> {
     fn stopped(&self, step: &Step) -> String {
         let Some(graph) = &self.outcome.graph else { return String::new() };
         let (by, at) = (&graph["stopped_by"], graph["at_step"].as_u64());
+        // What is told of the end is told of the last stage.
+        if self.steps.last().is_some_and(|last| at > Some(last.number)) {
+            return String::new();
+        }
         let reason = || self.outcome.reason.clone().unwrap_or_default().replace('_', " ");
         let agent = self.structure.number(&step.agent);
         let is_dead_end = agent.is_some_and(|agent| self.structure.out(agent).is_empty());

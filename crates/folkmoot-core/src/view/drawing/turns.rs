@@ -10,6 +10,7 @@ use crate::{
     run::Run,
     spec::Spec,
     team::Team,
+    time::Time,
     view::Outcome,
 };
 
@@ -121,19 +122,18 @@ impl<'a> Turns<'a> {
 
     /// The turns that the answer is made of, or what there is without one.
     fn last(&self, ending: &Ending) -> Vec<(usize, Way)> {
-        let keys = match &ending.answer {
-            Some(Text::Replies(keys)) => (keys, Way::Plain),
-            Some(Text::Literal(_)) => (&Vec::new(), Way::Plain),
-            None => (&ending.partial, Way::Spare),
+        let (keys, way) = match &ending.answer {
+            Some(Text::Replies(keys)) => (&keys[..], Way::Plain),
+            Some(Text::Literal(_)) => (&[][..], Way::Plain),
+            None => (&ending.partial[..], Way::Spare),
         };
-        let mut turns: Vec<usize> =
-            keys.0.iter().filter_map(|key| self.of.get(key.as_str()).copied()).collect();
+        let made = keys.iter().filter_map(|key| self.of.get(key.as_str()).copied());
+        let mut turns: BTreeSet<usize> = made.collect();
         if turns.is_empty() {
             let latest = self.all.iter().enumerate().max_by_key(|(_, it)| it.settled);
             turns.extend(latest.map(|(at, _)| at));
         }
-        turns.dedup();
-        turns.into_iter().map(|turn| (turn, keys.1)).collect()
+        turns.into_iter().map(|turn| (turn, way)).collect()
     }
 }
 
@@ -143,9 +143,10 @@ impl Turn<'_> {
         let (kind, what) =
             if self.is_rescued { (Kind::Agent, String::new()) } else { state(self.first) };
         let title = format!("{nth} · {}", agent.name);
-        let at = match self.first.is_open() {
-            true => String::new(),
-            false => format!(", at {}", self.first.settled_at.since(crate::time::Time::default())),
+        let at = if self.first.is_open() {
+            String::new()
+        } else {
+            format!(", at {}", self.first.settled_at.since(Time::default()))
         };
         drawing.node(kind, [title, format!("{}{at}", self.place()), what])
     }
