@@ -17,7 +17,32 @@ collaboration: { topology: review-loop, agents: [coder, reviewer] }
 #[test]
 fn a_team_is_drawn_without_asking_anybody() {
     let bench = Bench::with_team(LOOP);
-    check(&bench, bench.call(["graph", "team.yaml"]), expect![[""]]);
+    check(
+        &bench,
+        bench.call(["graph", "team.yaml"]),
+        expect![[r#"
+        exit 0
+        > ---
+        > title: "评审组: graph"
+        > ---
+        > flowchart TD
+        >   n0(["parent<br/>the task"])
+        >   n1["Coder"]
+        >   n2{{"Reviewer<br/>chooses where the work goes"}}
+        >   n3(["parent<br/>the answer"])
+        >   n0 --> n1
+        >   n1 --> n2
+        >   n2 -->|"loop<br/>by default<br/>at most 3 rounds"| n1
+        >   n2 -->|"exit"| n3
+        ! hint[default_cap]: Cycle detected in graph but max_iterations is not set, defaulting to 3
+        !  --> team.yaml:6:28
+        !   |
+        ! 6 | collaboration: { topology: review-loop, agents: [coder, reviewer] }
+        !   |                            ^^^^^^^^^^^
+        ! 
+        ! 1 hint
+    "#]],
+    );
     assert!(bench.runs().is_empty());
 }
 
@@ -25,7 +50,30 @@ fn a_team_is_drawn_without_asking_anybody() {
 fn a_run_is_drawn_with_the_edge_that_each_step_took_and_why() {
     let bench = Bench::with_team(LOOP);
     bench.call(["run", "team.yaml", "写一个解析器"]).must_be(0);
-    check(&bench, bench.call(["graph", "last"]), expect![[""]]);
+    check(
+        &bench,
+        bench.call(["graph", "last"]),
+        expect![[r#"
+        exit 0
+        > ---
+        > title: "评审组: graph, run r00000000001"
+        > ---
+        > flowchart TD
+        >   n0(["parent<br/>the task"])
+        >   n1["1 · Coder<br/>round 1, at 0ms"]
+        >   n2{{"2 · Reviewer<br/>round 1, at 0ms"}}
+        >   n3["3 · Coder<br/>round 2, at 0ms"]
+        >   n4{{"4 · Reviewer<br/>round 2, at 0ms"}}
+        >   n5(["done: completed"])
+        >   n0 --> n1
+        >   n1 --> n2
+        >   n2 -->|"loop<br/>named in its line NEXT"| n3
+        >   n3 --> n4
+        >   n4 -->|"exit<br/>named in its line NEXT"| n5
+        >   notes["task: 写一个解析器<br/>done: completed, after 0ms"]:::note
+        >   classDef note fill:none,stroke:none,text-align:left
+    "#]],
+    );
     bench.call(["export", "last", "-o", "kept"]).must_be(0);
     let of = |what: &str| bench.call(["graph", what, "--format", "dot"]).must_be(0).stdout;
     assert_eq!(of("last"), of("kept"), "an exported file is told by what it holds");
@@ -53,7 +101,21 @@ fn the_name_of_the_file_says_what_it_holds_and_nothing_is_written_over() {
     let refused = bench.call(["graph", "team.yaml", "-o", "team.svg", "--json"]).must_be(2).json();
     assert_eq!(refused["error"]["code"], "file_exists");
     assert_eq!(read("team.svg"), "mine");
-    check(&bench, bench.call(["graph", "team.yaml", "-o", "team.svg", "--force"]), expect![[""]]);
+    check(
+        &bench,
+        bench.call(["graph", "team.yaml", "-o", "team.svg", "--force"]),
+        expect![[r#"
+        exit 0
+        ! hint[default_cap]: Cycle detected in graph but max_iterations is not set, defaulting to 3
+        !  --> team.yaml:6:28
+        !   |
+        ! 6 | collaboration: { topology: review-loop, agents: [coder, reviewer] }
+        !   |                            ^^^^^^^^^^^
+        ! 
+        ! 1 hint
+        ! drawn in team.svg
+    "#]],
+    );
     assert!(read("team.svg").ends_with("</svg>\n"));
 }
 
@@ -72,9 +134,37 @@ fn what_cannot_be_drawn_says_why() {
     let bench = Bench::with_team(
         "agents: [{ name: a, script: {} }]\ncollaboration: { topology: ring, agents: [a] }",
     );
-    check(&bench, bench.call(["graph", "team.yaml"]), expect![[""]]);
-    check(&bench, bench.call(["graph", "nothing"]), expect![[""]]);
-    check(&bench, bench.call(["graph", "nothing.yaml"]), expect![[""]]);
+    check(
+        &bench,
+        bench.call(["graph", "team.yaml"]),
+        expect![[r#"
+        exit 2
+        ! error[bad_config]: unknown topology: "ring"
+        !  --> team.yaml:2:28
+        !   |
+        ! 2 | collaboration: { topology: ring, agents: [a] }
+        !   |                            ^^^^
+        ! 
+        ! 1 error
+    "#]],
+    );
+    check(
+        &bench,
+        bench.call(["graph", "nothing"]),
+        expect![[r#"
+        exit 2
+        ! error: there is no run nothing
+        ! help: `folkmoot runs` lists them
+    "#]],
+    );
+    check(
+        &bench,
+        bench.call(["graph", "nothing.yaml"]),
+        expect![[r#"
+        exit 2
+        ! error: cannot read the team file nothing.yaml: No such file or directory (os error 2)
+    "#]],
+    );
     bench.write("broken.jsonl", "x\n");
     bench.call(["graph", "broken.jsonl"]).must_be(8);
 }
