@@ -190,11 +190,12 @@ fn every_example_and_two_hundred_agents_can_be_drawn() {
         assert!(svg.ends_with("</svg>\n"), "{file}");
     }
     let names: Vec<String> = (1..=200).map(|n| format!("a{n}")).collect();
-    let agents: String =
-        names.iter().map(|it| format!("  - {{ name: {it}, script: {{}} }}\n")).collect();
-    let exits: String = names.iter().map(|it| format!("    - {it} -> parent\n")).collect();
-    let back: String =
-        names.windows(7).map(|it| format!("    - {} -> {}\n", it[6], it[0])).collect();
+    let agent = |name: &String| format!("  - {{ name: {name}, script: {{}} }}\n");
+    let exit = |name: &String| format!("    - {name} -> parent\n");
+    let back = |row: &[String]| format!("    - {} -> {}\n", row[6], row[0]);
+    let agents: String = names.iter().map(agent).collect();
+    let exits: String = names.iter().map(exit).collect();
+    let back: String = names.windows(7).map(back).collect();
     let names = names.join(", ");
     bench.write("team.yaml", &format!("agents:\n{agents}collaboration:\n  topology: pipeline\n  agents: [{names}]\n  flow:\n{exits}{back}"));
     let drawn = bench.call(["graph", "team.yaml", "--format", "svg"]).must_be(0).stdout;

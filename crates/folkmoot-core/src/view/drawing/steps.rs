@@ -291,10 +291,10 @@ impl Pass<'_> {
         let latest = calls.map(|(_, entry)| entry).max_by_key(|entry| entry.asked);
         let graph = self.outcome.graph.as_ref();
         let skipped = graph.and_then(|graph| graph["skipped"].as_array()).into_iter().flatten();
-        let why =
+        let mut why =
             skipped.filter(|it| it["agent"] == *agent.as_str()).filter_map(|it| it["why"].as_str());
         let has_ended = self.outcome.reason.is_some();
-        let (kind, what) = match (latest, why.last()) {
+        let (kind, what) = match (latest, why.next_back()) {
             (Some(entry), _) if entry.is_open() || entry.fault().is_some() => state(entry),
             (_, Some(why)) => (Kind::Absent, format!("not run: {why}")),
             (_, None) if has_ended => (Kind::Absent, "not run".to_owned()),

@@ -54,7 +54,9 @@ fn everybody(
 }
 
 fn gather(drawing: &mut Drawing, from: &[usize], to: usize) {
-    from.iter().for_each(|from| drawing.link(*from, to));
+    for from in from {
+        drawing.link(*from, to);
+    }
 }
 
 /// One after the other; gives the first and the last node.

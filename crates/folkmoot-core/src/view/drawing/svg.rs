@@ -7,7 +7,7 @@ use std::fmt::{Display, Write};
 
 use super::{
     Drawing, Kind, Link, Node, Way,
-    layout::{Edge, Point, Route, Size, layout},
+    layout::{Edge, Point, Route, Size, layout, whole},
 };
 use crate::width;
 
@@ -42,7 +42,7 @@ pub(super) fn write(drawing: &Drawing) -> String {
     let width = layout.size.width.max(caption.unwrap_or_default()) + 2 * MARGIN;
     let left = (width - layout.size.width) / 2;
     let foot = head + layout.size.height + MARGIN;
-    let height = foot + SMALL * drawing.notes.len() as i64 + MARGIN;
+    let height = foot + SMALL * whole(drawing.notes.len()) + MARGIN;
     let mut page = Page(String::new());
     page.put(format_args!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
@@ -77,7 +77,7 @@ pub(super) fn write(drawing: &Drawing) -> String {
 }
 
 fn columns(text: &str) -> i64 {
-    width::columns(text) as i64
+    whole(width::columns(text))
 }
 
 fn size(node: &Node) -> Size {
@@ -86,13 +86,13 @@ fn size(node: &Node) -> Size {
         Kind::Outside | Kind::Choice => 4 * PADDING,
         Kind::Place | Kind::Agent | Kind::Failed | Kind::Absent => 2 * PADDING,
     };
-    Size { width: columns * COLUMN + sides, height: node.lines.len() as i64 * LINE + PADDING }
+    Size { width: columns * COLUMN + sides, height: whole(node.lines.len()) * LINE + PADDING }
 }
 
 fn label_size(link: &Link) -> Size {
     let columns = link.lines.iter().map(|line| columns(line)).max();
     let Some(columns) = columns else { return Size::default() };
-    Size { width: columns * (COLUMN - 1) + PADDING, height: link.lines.len() as i64 * SMALL + 4 }
+    Size { width: columns * (COLUMN - 1) + PADDING, height: whole(link.lines.len()) * SMALL + 4 }
 }
 
 /// What a picture shows, for those who cannot see it.

@@ -23,7 +23,9 @@ pub(super) fn draw(drawing: &mut Drawing, spec: &Spec, run: &Run, outcome: &Outc
     let mut places: BTreeMap<&[usize], usize> = BTreeMap::new();
     let heard: Vec<Vec<usize>> = (0..turns.all.len()).map(|turn| turns.heard(turn)).collect();
     let mut times: BTreeMap<&[usize], usize> = BTreeMap::new();
-    heard.iter().for_each(|heard| *times.entry(heard).or_default() += 1);
+    for heard in &heard {
+        *times.entry(heard).or_default() += 1;
+    }
     for (turn, heard) in heard.iter().enumerate() {
         match &heard[..] {
             [] => match turns.trigger(turn) {
@@ -33,7 +35,9 @@ pub(super) fn draw(drawing: &mut Drawing, spec: &Spec, run: &Run, outcome: &Outc
             many @ [_, _, ..] if times[many] > 1 => {
                 let place = *places.entry(many).or_insert_with(|| {
                     let place = drawing.node(Kind::Place, ["what they said"]);
-                    many.iter().for_each(|it| drawing.link(nodes[*it], place));
+                    for it in many {
+                        drawing.link(nodes[*it], place);
+                    }
                     place
                 });
                 drawing.link(place, nodes[turn]);

@@ -219,6 +219,11 @@ impl Slot {
     }
 }
 
+/// A count as the coordinates are written.
+pub(super) fn whole(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::from(i32::MAX))
+}
+
 /// Where links leave one side of a node that is `width` wide.
 fn ports(
     middle: i64,
@@ -226,7 +231,7 @@ fn ports(
     links: &mut [(i64, usize)],
 ) -> impl Iterator<Item = (usize, i64)> {
     links.sort_unstable();
-    let parts = links.len() as i64 + 1;
+    let parts = whole(links.len()) + 1;
     (1..).zip(links).map(move |(nth, (_, edge))| (*edge, middle - width / 2 + width * nth / parts))
 }
 

@@ -9,17 +9,20 @@ const SWEEPS: usize = 8;
 /// fewest crossings counts.
 pub(super) fn order(layers: &mut [Vec<usize>], slots: &[Slot]) {
     let mut places = vec![0; slots.len()];
-    layers.iter().for_each(|layer| number(layer, &mut places));
+    for layer in layers.iter() {
+        number(layer, &mut places);
+    }
     let mut best = layers.to_vec();
     let mut fewest = usize::MAX;
     for sweep in 0..SWEEPS {
         if sweep % 2 == 0 {
-            layers.iter_mut().for_each(|layer| sort(layer, &mut places, |slot| &slots[slot].above));
+            for layer in layers.iter_mut() {
+                sort(layer, &mut places, |slot| &slots[slot].above);
+            }
         } else {
-            layers
-                .iter_mut()
-                .rev()
-                .for_each(|layer| sort(layer, &mut places, |slot| &slots[slot].below));
+            for layer in layers.iter_mut().rev() {
+                sort(layer, &mut places, |slot| &slots[slot].below);
+            }
         }
         let crossings = layers.iter().map(|layer| crossings(layer, slots, &places)).sum();
         if crossings < fewest {

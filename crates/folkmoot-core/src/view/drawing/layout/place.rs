@@ -9,17 +9,20 @@ const SWEEPS: usize = 6;
 pub(super) fn place(layers: &[Vec<usize>], slots: &[Slot]) -> Vec<i64> {
     let mut xs = vec![0; slots.len()];
     let none = Vec::new();
-    layers.iter().for_each(|layer| settle(layer, slots, &mut xs, |_| [&none, &none]));
-    for _ in 0..SWEEPS {
-        layers.iter().for_each(|layer| settle(layer, slots, &mut xs, |slot| [&slot.above, &none]));
-        layers
-            .iter()
-            .rev()
-            .for_each(|layer| settle(layer, slots, &mut xs, |slot| [&slot.below, &none]));
+    for layer in layers {
+        settle(layer, slots, &mut xs, |_| [&none, &none]);
     }
-    layers
-        .iter()
-        .for_each(|layer| settle(layer, slots, &mut xs, |slot| [&slot.above, &slot.below]));
+    for _ in 0..SWEEPS {
+        for layer in layers {
+            settle(layer, slots, &mut xs, |slot| [&slot.above, &none]);
+        }
+        for layer in layers.iter().rev() {
+            settle(layer, slots, &mut xs, |slot| [&slot.below, &none]);
+        }
+    }
+    for layer in layers {
+        settle(layer, slots, &mut xs, |slot| [&slot.above, &slot.below]);
+    }
     let left = slots.iter().zip(&xs).map(|(slot, x)| x - slot.left).min().unwrap_or_default();
     xs.iter().map(|x| x - left).collect()
 }
