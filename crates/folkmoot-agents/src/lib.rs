@@ -5,6 +5,7 @@
 
 mod api;
 mod demo;
+mod evidence;
 mod gate;
 mod http;
 mod known;
@@ -31,6 +32,7 @@ use folkmoot_runtime::backend::{Backend, OnDelta, Request, Response};
 use self::{api::Api, http::Http, retry::Backoff};
 pub use self::{
     api::Recorded,
+    evidence::{Inspector, unenforceable},
     patience::Patience,
     provider::{Protocol, ProviderConfig, ProviderStatus, Providers, Unusable},
     rehearsal::Rehearsal,

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use folkmoot_agents::{Agents, Providers, Secrets};
+use folkmoot_agents::{Agents, Inspector, Providers, Secrets};
 use folkmoot_runtime::{
     engine::{Engine, EngineError, RunId},
     export,
@@ -139,7 +139,8 @@ impl App {
             Refusal::new("unusable_store", error.to_string()).help(exit::ELSEWHERE)
         })?;
         let store = Arc::new(store);
-        Ok(Engine::new(store, Arc::new(agents), Arc::new(NoTools), "folkmoot"))
+        let engine = Engine::new(store, Arc::new(agents), Arc::new(NoTools), "folkmoot");
+        Ok(engine.with_gates(Arc::new(Inspector::new(config::environment()))))
     }
 
     /// Whether a secret of this machine occurs in `text`.

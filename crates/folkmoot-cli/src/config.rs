@@ -6,6 +6,7 @@ mod reading;
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     fs,
     io::{self, Read},
     ops::Range,
@@ -238,6 +239,14 @@ pub(crate) fn files() -> impl Iterator<Item = PathBuf> {
 /// A variable of the environment, if it is set to readable text.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// The environment, as far as it is readable text.
+pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
+    let readable = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    std::env::vars_os().filter_map(readable)
 }
 
 /// Where the state lives unless a flag or variable says otherwise.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::{
+    gate::Gate,
     key::Key,
     money::Money,
     team::{AgentId, FIRST_TARGET},
@@ -45,6 +46,18 @@ pub enum Call {
         #[serde(flatten)]
         prompt: Prompt,
     },
+    /// A look at what an edge of a graph requires (convergence.md §2).
+    Gate {
+        /// The agent whose work it is about.
+        agent: AgentId,
+        /// What is looked at.
+        gate: Gate,
+        /// The reply that the work came with.
+        of: Key,
+        /// What comes of it, where that was written beforehand.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scripted: Option<bool>,
+    },
 }
 
 fn first() -> u32 {
@@ -57,12 +70,14 @@ fn is_first(target: &u32) -> bool {
 }
 
 impl Call {
-    /// The agent that is asked, on whose behalf a tool is used, or about which a person is asked.
+    /// The agent that is asked, on whose behalf a tool is used, about which a person is asked, or whose
+    /// work is looked at.
     pub fn agent(&self) -> &AgentId {
         match self {
-            Call::Agent { agent, .. } | Call::Tool { agent, .. } | Call::Person { agent, .. } => {
-                agent
-            }
+            Call::Agent { agent, .. }
+            | Call::Tool { agent, .. }
+            | Call::Person { agent, .. }
+            | Call::Gate { agent, .. } => agent,
         }
     }
 
@@ -74,18 +89,19 @@ impl Call {
     /// Whether it may be made again if a crash left its outcome unknown.
     pub fn is_repeatable(&self) -> bool {
         match self {
-            Call::Agent { .. } | Call::Person { .. } => true,
+            Call::Agent { .. } | Call::Person { .. } | Call::Gate { .. } => true,
             Call::Tool { repeatable, .. } => *repeatable,
         }
     }
 
     /// The earlier answers this call was made from.
     pub fn sources(&self) -> impl Iterator<Item = &Key> {
-        let prompt = match self {
-            Call::Agent { prompt, .. } | Call::Person { prompt, .. } => Some(prompt),
-            Call::Tool { .. } => None,
+        let (prompt, of) = match self {
+            Call::Agent { prompt, .. } | Call::Person { prompt, .. } => (Some(prompt), None),
+            Call::Gate { of, .. } => (None, Some(of)),
+            Call::Tool { .. } => (None, None),
         };
-        prompt.into_iter().flat_map(Prompt::sources)
+        prompt.into_iter().flat_map(Prompt::sources).chain(of)
     }
 }
 

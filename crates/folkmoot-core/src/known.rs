@@ -184,7 +184,7 @@ impl Known {
                 let prompt = words.into_iter().fold(prompt, |prompt, it| prompt.say(it.clone()));
                 Call::Agent { agent, target, prompt }
             }
-            call @ (Call::Tool { .. } | Call::Person { .. }) => call,
+            call @ (Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. }) => call,
         }
     }
 

@@ -10,6 +10,8 @@ pub mod diagnostic;
 pub mod event;
 pub mod extension;
 pub mod file;
+pub mod findings;
+pub mod gate;
 pub mod key;
 pub mod known;
 pub mod limits;

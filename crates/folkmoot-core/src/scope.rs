@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::{
     call::{Call, Fault, Prompt, Reply},
     event::Ending,
+    findings::Ledger,
     key::{self, Key},
     known::Known,
     limits::Limits,
@@ -66,10 +67,35 @@ pub struct Account {
     pub auto: Option<Choice>,
     /// How a graph went.
     pub graph: Option<Value>,
+    /// What was found in it.
+    pub findings: Option<Findings>,
     /// What the run itself warns of.
     pub warnings: Vec<Warning>,
     /// Replies that came and yet count as failed, and why.
     pub faults: Vec<(Key, AgentId, Fault)>,
+}
+
+/// What reviewers found, as results tell it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    /// The findings in order of first sight, stage after stage.
+    pub all: Vec<Value>,
+    /// What each round brought.
+    pub rounds: Vec<Value>,
+}
+
+impl Findings {
+    /// Adds those of a graph, or of a stage.
+    pub(crate) fn add(&mut self, ledger: &Ledger, stage: Option<&str>) {
+        let named = |mut told: Value| {
+            if let Some(stage) = stage {
+                told["stage"] = stage.into();
+            }
+            told
+        };
+        self.all.extend(ledger.told().into_iter().map(named));
+        self.rounds.extend(ledger.told_rounds().into_iter().map(named));
+    }
 }
 
 /// What one pass of a program brought up, and what it looks up time and again.

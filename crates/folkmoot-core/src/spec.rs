@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     call::Tool,
     file::overrides::Override,
+    gate::{Requirement, Workspace},
     limits::Limits,
     programs::{
         Adaptive, Broadcast, Consensus, Debate, Dispatch, Graph, Relay, Sequential, Stages,
@@ -33,6 +34,9 @@ pub struct Spec {
     /// The run's limits.
     #[serde(default)]
     pub limits: Limits,
+    /// Where its gates are looked at, if it has any that look at more than replies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<Workspace>,
     /// What the checks warned of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
@@ -216,6 +220,24 @@ impl Collaboration {
             | Collaboration::Adaptive(_)
             | Collaboration::Dispatch(_) => Vec::new(),
         }
+    }
+
+    /// What its edges require, if it moves along a graph.
+    pub fn requirements(&self) -> Vec<&Requirement> {
+        let graphs = match self {
+            Collaboration::Graph(graph) => vec![graph],
+            Collaboration::Stages(it) => it.stages.iter().map(|it| &it.graph).collect(),
+            Collaboration::Broadcast(_)
+            | Collaboration::Sequential(_)
+            | Collaboration::Debate(_)
+            | Collaboration::Supervisor(_)
+            | Collaboration::Consensus(_)
+            | Collaboration::Relay(_)
+            | Collaboration::Adaptive(_)
+            | Collaboration::Dispatch(_) => Vec::new(),
+        };
+        let edges = graphs.into_iter().flat_map(|graph| &graph.edges);
+        edges.filter_map(|edge| edge.requires.as_ref()).flat_map(|it| &it.all).collect()
     }
 
     /// What the author of the condition that is called `reason` says of it.

@@ -67,7 +67,9 @@ impl Team {
             Call::Agent { target, .. } if *target != FIRST_TARGET => {
                 Cow::Owned(agent.answered_by(*target))
             }
-            Call::Agent { .. } | Call::Tool { .. } | Call::Person { .. } => Cow::Borrowed(agent),
+            Call::Agent { .. } | Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. } => {
+                Cow::Borrowed(agent)
+            }
         }
     }
 

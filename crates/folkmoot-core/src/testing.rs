@@ -5,6 +5,7 @@ use std::{fmt::Write, sync::Arc};
 use crate::{
     call::{Call, FailureKind, Part, Tokens, Usage},
     event::{Event, Record, Settled},
+    gate::Evidence,
     key::Key,
     known::Entry,
     limits::Limits,
@@ -52,6 +53,7 @@ pub(crate) fn spec(agents: Vec<Agent>, collaboration: Collaboration) -> Spec {
         collaboration,
         auto: None,
         limits: Limits::default(),
+        workspace: None,
         warnings: Vec::new(),
         recipe: None,
     }
@@ -65,6 +67,13 @@ impl World for Scripted {
         let reply = match &entry.call {
             Call::Person { .. } => return None,
             Call::Tool { request, .. } => ScriptedReply::text(request.arguments.to_string()),
+            Call::Gate { scripted, .. } => {
+                let told = Evidence::of(scripted.unwrap_or(true)).answer();
+                ScriptedReply {
+                    says: Says::Json(told.json.unwrap_or_default()),
+                    ..ScriptedReply::text("")
+                }
+            }
             Call::Agent { prompt, .. } => {
                 let agent = spec.team.asked(&entry.call);
                 let messages = render::messages(spec, run.known(), &agent, prompt);
@@ -138,6 +147,7 @@ fn request(call: &Call) -> String {
     let prompt = match call {
         Call::Agent { prompt, .. } | Call::Person { prompt, .. } => prompt,
         Call::Tool { .. } => return "tool".to_owned(),
+        Call::Gate { gate, of, .. } => return format!("gate {gate} [of {of}]"),
     };
     let continues = prompt.continues.iter().map(|key| format!("after {key}"));
     let parts = prompt.parts.iter().map(|part| match part {

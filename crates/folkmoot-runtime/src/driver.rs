@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     backend::{Backend, Delta, Request, Response},
     engine::{EngineError, RunId},
+    gates::{GateRequest, Gates},
     store::{Append, Claim, Owner, Post, Store, StoreError, Watch},
     summary::Summary,
     tools::{ToolRequest, Toolbox},
@@ -44,6 +45,7 @@ pub(crate) struct World {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) tools: Arc<dyn Toolbox>,
+    pub(crate) gates: Arc<dyn Gates>,
     /// The wall clock, in microseconds since 1970.
     pub(crate) wall: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
@@ -350,6 +352,23 @@ impl Driver {
                 let request = ToolRequest { run, key: key.clone(), attempt, agent, call };
                 self.jobs.spawn(async move {
                     let response = world.tools.call(request).await;
+                    Finished { key, attempt, response }
+                })
+            }
+            Call::Gate { gate, of, scripted, .. } => {
+                let reply = self.run.known().get(of.as_str());
+                let reply = reply.and_then(|it| it.outcome.as_ref()?.as_ref().ok().cloned());
+                let request = GateRequest {
+                    run,
+                    key: key.clone(),
+                    attempt,
+                    gate: gate.clone(),
+                    scripted: *scripted,
+                    reply,
+                    workspace: self.spec.workspace.clone(),
+                };
+                self.jobs.spawn(async move {
+                    let response = world.gates.look(request).await;
                     Finished { key, attempt, response }
                 })
             }

@@ -22,6 +22,7 @@ use thiserror::Error;
 use crate::{
     backend::Backend,
     driver::{CLAIM, Driver, World},
+    gates::{Gates, NoGates},
     store::{Append, Claim, Head, Owner, Store, StoreError, StreamId, Watch},
     summary::Summary,
     tools::Toolbox,
@@ -268,7 +269,15 @@ impl Engine {
         label: &str,
     ) -> Engine {
         let owner = Owner::this(label);
-        let world = World { owner, store, backend, tools, wall: Arc::new(system_wall) };
+        let (gates, wall) = (Arc::new(NoGates), Arc::new(system_wall));
+        let world = World { owner, store, backend, tools, gates, wall };
+        Engine { world: Arc::new(world) }
+    }
+
+    /// The same engine with somebody who looks at what edges of graphs require.
+    #[must_use]
+    pub fn with_gates(self, gates: Arc<dyn Gates>) -> Engine {
+        let world = World { gates, ..World::clone(&self.world) };
         Engine { world: Arc::new(world) }
     }
 

@@ -1,12 +1,13 @@
 //! Makes runs happen: drives them, persists them, keeps time.
 //!
 //! [`engine::Engine`] is the whole service. It owns two ports: [`backend::Backend`] (with
-//! [`tools::Toolbox`]) to the world, and [`store::Store`] to what is kept.
+//! [`tools::Toolbox`] and [`gates::Gates`]) to the world, and [`store::Store`] to what is kept.
 
 pub mod backend;
 pub mod driver;
 pub mod engine;
 pub mod export;
+pub mod gates;
 pub mod store;
 pub mod summary;
 pub mod tools;

@@ -145,5 +145,14 @@ fn with_stand_ins(mut spec: Spec) -> Spec {
         })
         .collect();
     spec.warnings.extend(warnings);
+    let unseen = spec.collaboration.requirements().into_iter();
+    let unseen = unseen.filter(|it| it.script.is_empty() && it.gate.needs_workspace());
+    let unseen: Vec<Warning> = unseen
+        .map(|it| Warning {
+            code: "stand_in".into(),
+            message: format!("\"{}\" has no script: it counts as passed", it.gate).into(),
+        })
+        .collect();
+    spec.warnings.extend(unseen);
     spec
 }

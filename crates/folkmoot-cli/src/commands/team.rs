@@ -9,11 +9,12 @@ use std::{
 
 use anyhow::Result;
 use clap::Args;
-use folkmoot_agents::Providers;
+use folkmoot_agents::{Providers, unenforceable};
 use folkmoot_core::{
     check::{self, Checked, Input, Source},
     diagnostic::{Diagnostic, Severity},
     file::overrides::{Given, Override},
+    gate::Gate,
     spec::{Recipe, Spec, TeamSource, Warning},
     team::Fallback,
 };
@@ -288,8 +289,28 @@ impl Team {
     pub(crate) fn spec(mut self, app: &App) -> std::result::Result<Spec, Exit> {
         let unusable = self.unusable(Severity::Error);
         self.checked.diagnostics.extend(unusable);
+        self.checked.diagnostics.extend(self.unconfined());
         self.leave_out_unusable();
-        self.rehearsed_spec(app)
+        let mut spec = self.rehearsed_spec(app)?;
+        if let Some(workspace) = &mut spec.workspace {
+            // The run may go on from another folder.
+            let folder = std::path::absolute(&*workspace.folder).ok();
+            let folder = folder.as_deref().and_then(Path::to_str).map(Into::into);
+            workspace.folder = folder.unwrap_or_else(|| workspace.folder.clone());
+        }
+        Ok(spec)
+    }
+
+    /// Why a command that an edge requires cannot be run here, if there is one and it cannot.
+    fn unconfined(&self) -> Option<Diagnostic> {
+        let spec = self.checked.spec.as_ref()?;
+        let why = unenforceable(spec.workspace.as_ref()?.sandbox)?;
+        let required = spec.collaboration.requirements().into_iter();
+        let mut commands = required.filter(|it| it.script.is_empty());
+        let command = commands.find(|it| matches!(it.gate, Gate::Command { .. }))?;
+        let message = format!("the command `{}` cannot be run: {why}", command.gate);
+        let help = "say sandbox: full in the team file, or give the command a script";
+        Some(Diagnostic::error("sandbox_unavailable", message).help(help.to_owned()))
     }
 
     /// Leaves out what cannot be asked of the later targets of chains, and tells so.

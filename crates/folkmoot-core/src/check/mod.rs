@@ -268,7 +268,8 @@ impl Checked {
         let lead = prompt.map(|prompt| team::lead(file, input, prompt, told));
         let judge = team::default_judge(file, input, graph::DEFAULT_JUDGE, told);
         self.team.staff = lead.into_iter().chain(judge).collect();
-        let Some(found) = graph::resolve(given, &self.team, extensions, told) else { return };
+        let resolved = graph::resolve(given, &self.team, extensions, input.read, told);
+        let Some(found) = resolved else { return };
         self.team.staff.retain(|agent| found.needs(given, &agent.id));
         if told.iter().any(Diagnostic::is_error) {
             return;
@@ -276,7 +277,11 @@ impl Checked {
         told.extend(found.warnings(file, given, &self.team));
         let limits = team::limits(file);
         let bounds = Bounds::of(&found.collaboration, &self.team, &limits, input.task);
+        let workspace = found.needs_workspace().then(|| self.workplace.workspace());
         self.settle(file, input, found.collaboration, None, bounds);
+        if let Some(spec) = &mut self.spec {
+            spec.workspace = workspace;
+        }
     }
 
     /// Checks a team whose lead dispatches freely.
@@ -316,6 +321,7 @@ impl Checked {
             collaboration,
             auto,
             limits: team::limits(file),
+            workspace: None,
             warnings: Vec::new(),
             recipe: self.workplace.sets_nothing().then(|| input.recipe()),
         });

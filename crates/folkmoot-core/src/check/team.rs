@@ -10,10 +10,11 @@ use crate::{
         models::{Resolved, Unresolved},
         script,
     },
+    gate::Workspace,
     limits::Limits,
     money::Money,
     names::slug,
-    team::{Agent, AgentId, Fallback, MAX_STEPS, Model, PARENT, Target, Team},
+    team::{Agent, AgentId, Fallback, MAX_STEPS, Model, PARENT, Sandbox, Target, Team},
 };
 
 /// How many model calls a turn of the lead may take, unless given.
@@ -35,6 +36,17 @@ pub struct Workplace {
 }
 
 impl Workplace {
+    /// Where what edges require is looked at.
+    pub(super) fn workspace(&self) -> Workspace {
+        let sandbox = match self.sandbox.as_deref() {
+            Some("full") => Sandbox::Full,
+            Some("write") => Sandbox::Write,
+            Some(_) | None => Sandbox::ReadOnly,
+        };
+        let folder = self.workdir.clone().unwrap_or_else(|| ".".into());
+        Workspace { folder, sandbox }
+    }
+
     /// Whether no variable is given a value. Values may be secrets, and the log holds names only, so a
     /// file that sets one is not kept with a run.
     pub(super) fn sets_nothing(&self) -> bool {

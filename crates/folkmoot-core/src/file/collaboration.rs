@@ -66,7 +66,6 @@ pub const PARTICIPANTS: Shape = Shape::List(List { of: &Shape::Text, what: "name
 
 /// The keys of patterns and programs, and of graphs those that are yet to come.
 const LATER: &[Field] = &[
-    Field::new("findings", Shape::Later, "How findings of a graph converge."),
     Field::new("pattern", Shape::Later, "A ready-made pattern of roles."),
     Field::new("providers", Shape::Later, "The targets of a pattern's roles."),
     Field::new("max_rounds", Shape::Later, "The most turns of a pattern."),

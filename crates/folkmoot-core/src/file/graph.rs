@@ -2,7 +2,7 @@
 
 use crate::file::{
     collaboration::PARTICIPANTS,
-    shape::{ENDLESS, Field, List, MANY, Record, Shape, Zero},
+    shape::{ENDLESS, Field, List, MANY, Record, SOME, Shape, Zero},
 };
 
 /// The names of the topologies.
@@ -25,6 +25,7 @@ pub const GRAPH: &[Field] = &[
     Field::new("on_failure", Shape::WordOr(REMEDIES, &RETRY), "What a failing step means.")
         .default("lead with a lead, else stop"),
     Field::new("nodes", Shape::Named(&NODE), "What is special about single agents."),
+    Field::new("findings", Shape::FlagOr(&FINDINGS), FINDINGS.doc).default("off"),
     Field::new("result", Shape::Text, "The agent whose last reply is the answer.")
         .default("the work that came to its end"),
 ];
@@ -73,8 +74,46 @@ pub static EDGE: Record = Record {
         Field::new("when", Shape::Record(&GUARD), "Which replies take it."),
         Field::new("default", Shape::Flag, "Whether it is taken where no choice can be read.")
             .default("false"),
+        Field::new("requires", GATES, "What must be so before it is taken."),
+        Field::new(
+            "tries",
+            Shape::Whole { min: 0, max: 10 },
+            "How often its agent is asked again when that is not so.",
+        )
+        .default("2"),
     ]],
 };
+
+const GATES: Shape =
+    Shape::List(List { of: &Shape::Record(&GATE), what: "requirements", most: 20, ..MANY });
+
+static GATE: Record = Record {
+    name: "requirement",
+    noun: "key",
+    doc: "What must be so before an edge is taken: a command, a file or a schema.",
+    groups: &[&[
+        Field::new("command", Shape::Text, "A command of the shell that must end with 0."),
+        Field::new("timeout", Shape::Time(Zero::Refused), "The time of the command.")
+            .default("120 s"),
+        Field::new("file", Shape::Text, "A file of the workspace that must not be empty."),
+        Field::new("schema", Shape::Text, "A file with the JSON Schema of the reply."),
+        Field::new("script", OUTCOMES, "What comes of it without looking; the last repeats."),
+    ]],
+};
+
+const OUTCOMES: Shape =
+    Shape::List(List { of: &Shape::Word(&["pass", "fail"]), what: "outcomes", ..SOME });
+
+static FINDINGS: Record = Record {
+    name: "findings",
+    noun: "key",
+    doc: "Whether those who close loops report findings, and from where on these are material.",
+    groups: &[&[Field::new("materiality", Shape::Word(SEVERITIES), "The least that is material.")
+        .default("minor")]],
+};
+
+/// How bad a finding may be, worst first.
+pub const SEVERITIES: &[&str] = &["blocking", "critical", "major", "minor", "nit"];
 
 static GUARD: Record = Record {
     name: "guard",

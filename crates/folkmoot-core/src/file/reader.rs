@@ -62,7 +62,10 @@ impl<'a> Reader<'a> {
             (Shape::Json, _) => self.json(node).map(Content::Json),
             (Shape::Record(record), _)
             | (
-                Shape::TextOr(record) | Shape::WordOr(_, record) | Shape::LineOr { record, .. },
+                Shape::TextOr(record)
+                | Shape::FlagOr(record)
+                | Shape::WordOr(_, record)
+                | Shape::LineOr { record, .. },
                 Tree::Map(_),
             ) => self.record(record, node).map(Content::Fields),
             (Shape::Named(record), Tree::Map(entries)) => Some(self.named(record, entries)),
@@ -184,7 +187,9 @@ impl<'a> Reader<'a> {
                     None => self.misfit(shape, node),
                 }
             }
-            Shape::Flag => scalar.flag().map(Content::Flag).or_else(|| self.misfit(shape, node)),
+            Shape::Flag | Shape::FlagOr(_) => {
+                scalar.flag().map(Content::Flag).or_else(|| self.misfit(shape, node))
+            }
             Shape::Whole { min, max } => scalar
                 .number()
                 .filter(|number| number.fract() == 0.0)

@@ -107,6 +107,10 @@ fn of(shape: &Shape, definitions: &mut Map<String, Value>) -> Value {
             define(record, definitions);
             json!({ "anyOf": [{ "type": "string" }, { "$ref": reference(record) }] })
         }
+        Shape::FlagOr(record) => {
+            define(record, definitions);
+            json!({ "anyOf": [{ "type": "boolean" }, { "$ref": reference(record) }] })
+        }
         Shape::WordOr(words, record) => {
             define(record, definitions);
             json!({ "anyOf": [{ "enum": words }, { "$ref": reference(record) }] })

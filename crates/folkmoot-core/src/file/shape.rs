@@ -70,6 +70,8 @@ pub enum Shape {
     Record(&'static Record),
     /// A text, or a map with known keys.
     TextOr(&'static Record),
+    /// True or false, or a map with known keys.
+    FlagOr(&'static Record),
     /// One of these words, or a map with known keys.
     WordOr(&'static [&'static str], &'static Record),
     /// A text, usually one of these, and nothing that could be a number or a truth value.
@@ -187,6 +189,7 @@ impl Shape {
         match self {
             Shape::Record(record)
             | Shape::TextOr(record)
+            | Shape::FlagOr(record)
             | Shape::WordOr(_, record)
             | Shape::LineOr { record, .. }
             | Shape::Named(record) => Some(record),
@@ -219,6 +222,7 @@ impl Shape {
             Shape::Variables => "a map of variables and texts".into(),
             Shape::Record(_) => "a map".into(),
             Shape::TextOr(_) | Shape::LineOr { .. } => "a text or a map".into(),
+            Shape::FlagOr(_) => "true, false or a map".into(),
             Shape::WordOr(words, _) => format!("{}, or a map", alternatives(words)),
             Shape::Named(_) => "a map of names and maps".into(),
             Shape::Json | Shape::Later => "a value".into(),

@@ -21,6 +21,7 @@ mod lines;
 mod names;
 mod object;
 pub mod plan;
+mod report;
 mod scale;
 mod words;
 
@@ -28,7 +29,8 @@ use std::fmt;
 
 pub use json::MAX_BYTES;
 pub use names::Names;
-pub use object::{Finding, Object, Severity};
+pub use object::{Finding, Object, Severity, value};
+pub use report::{MOST_FINDINGS, Report, report};
 pub use scale::Scale;
 pub use words::{DECISIONS, Decision, REVIEWS, Review, VERDICTS, Verdict, Words, converged};
 

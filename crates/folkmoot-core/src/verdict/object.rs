@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt};
 
 use serde::{
-    Deserialize, Deserializer,
+    Deserialize, Deserializer, Serialize,
     de::{IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::{Map, Value};
@@ -31,12 +31,15 @@ pub struct Object(Map<String, Value>);
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
+    /// Where it is; empty if it does not say.
+    pub place: String,
     /// What it is.
     pub text: String,
 }
 
 /// How bad a finding is, worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// The work cannot be accepted.
     Blocking,
@@ -58,7 +61,20 @@ impl Severity {
         self <= Severity::Critical
     }
 
-    fn parse(text: &str) -> Option<Severity> {
+    /// Its word in replies and files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Blocking => "blocking",
+            Severity::Critical => "critical",
+            Severity::Major => "major",
+            Severity::Minor => "minor",
+            Severity::Nit => "nit",
+            Severity::Info => "info",
+        }
+    }
+
+    /// The severity that `text` is a word for.
+    pub fn parse(text: &str) -> Option<Severity> {
         Some(match text.trim().to_lowercase().as_str() {
             "blocking" => Severity::Blocking,
             "critical" => Severity::Critical,
@@ -150,7 +166,15 @@ fn is_legal(key: &str, value: &Value) -> bool {
 
 fn finding(value: &Value) -> Option<Finding> {
     let text = |key| value.get(key).and_then(Value::as_str);
-    Some(Finding { severity: Severity::parse(text("severity")?)?, text: text("text")?.to_owned() })
+    let place = match value.get("place") {
+        Some(Value::Number(line)) => line.to_string(),
+        _ => text("place").unwrap_or_default().to_owned(),
+    };
+    Some(Finding {
+        severity: Severity::parse(text("severity")?)?,
+        place,
+        text: text("text")?.to_owned(),
+    })
 }
 
 /// Text that begins like an object and is none.
@@ -188,6 +212,18 @@ pub(super) fn structured(answer: &Answer) -> Result<Option<Map<String, Value>>, 
         }
     }
     broken.map_or(Ok(None), Err)
+}
+
+/// The JSON that `answer` is, else that of its last fenced block of JSON.
+pub fn value(answer: &Answer) -> Option<Value> {
+    if let Some(value) = &answer.json {
+        return Some(value.clone());
+    }
+    let text = without_reasoning(&answer.text);
+    let text = without_replies(&text);
+    let blocks = fences(&text).into_iter().rev().map(|fence| &text[fence.body]);
+    let mut read = [&*text].into_iter().chain(blocks).map(trimmed);
+    read.find_map(|text| json::whole(text).ok())
 }
 
 /// Whether the object that `text` is has a key twice: which of the two counts, nobody has said.
@@ -394,7 +430,10 @@ mod tests {
             json!({"findings": [{"severity": " Critical", "text": "x", "place": "a:1"}]});
         let object = Object::find(&Answer::json(findings), "").expect("it is legal");
         let findings = object.and_then(|object| object.findings()).expect("there are findings");
-        assert_eq!(findings, [Finding { severity: Severity::Critical, text: "x".into() }]);
+        assert_eq!(
+            findings,
+            [Finding { severity: Severity::Critical, place: "a:1".into(), text: "x".into() }]
+        );
         assert!(Severity::Critical.blocks() && !Severity::Major.blocks());
     }
 }

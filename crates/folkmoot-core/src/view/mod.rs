@@ -111,6 +111,12 @@ pub struct Outcome {
     /// How a graph went.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub graph: Option<Value>,
+    /// What reviewers found, and what became of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub findings: Option<Vec<Value>>,
+    /// What each round brought of findings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds_of_findings: Option<Vec<Value>>,
     /// Everything else.
     pub meta: Meta,
 }
@@ -242,6 +248,8 @@ pub fn outcome(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> Outcome {
             .cloned()
             .collect(),
         graph: account.graph,
+        findings: account.findings.as_ref().map(|it| it.all.clone()),
+        rounds_of_findings: account.findings.map(|it| it.rounds),
         meta: Meta {
             elapsed_seconds: run.at().since(Time::default()).as_secs_f64(),
             agents: spec.team.agents.iter().map(|agent| agent.name.to_string()).collect(),
@@ -367,7 +375,7 @@ pub struct CallView {
     /// Its number in the agent's chain, if it was not the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<u32>,
-    /// The tool, if one was used.
+    /// The tool, if one was used; what was looked at, if an edge required that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// The current attempt, from 1.
@@ -413,7 +421,7 @@ pub struct RequestView {
     /// The conversation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
-    /// The arguments of a tool.
+    /// The arguments of a tool, or the gate that was looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
     /// A digest of it.
@@ -435,6 +443,7 @@ fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
         Call::Tool { request, .. } => {
             (Vec::new(), Some(request.arguments.clone()), Some(request.name.to_string()))
         }
+        Call::Gate { gate, .. } => (Vec::new(), Some(json!(gate)), Some(gate.to_string())),
     };
     let sent = json!([messages, tool, arguments]).to_string();
     let digest = blake3::hash(sent.as_bytes()).to_hex()[..16].to_owned();
@@ -463,7 +472,7 @@ fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
 fn later_target(call: &Call) -> Option<u32> {
     match call {
         Call::Agent { target, .. } => Some(*target).filter(|target| *target > FIRST_TARGET),
-        Call::Tool { .. } | Call::Person { .. } => None,
+        Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. } => None,
     }
 }
 

@@ -9,7 +9,7 @@ mod paths;
 mod shape;
 
 pub(in crate::bounds) use shape::Taken;
-use shape::{AFTER_THE_END, Shape, is_criterion};
+use shape::{AFTER_THE_END, Gated, Shape, is_criterion};
 
 use super::{
     forecast::{Forecast, WORDS},
@@ -20,7 +20,10 @@ use super::{
 use crate::{
     programs::{
         ERROR,
-        graph::{Dispatch, Graph, Join, MOST_RETRIES, Remedy, Routing, Stages, Structure, Test},
+        graph::{
+            Dispatch, Graph, Join, MOST_RETRIES, OUTPUT, Remedy, Routing, SHOWN, Stages, Structure,
+            Test,
+        },
     },
     render::FRAME,
     team::{AgentId, Team},
@@ -29,6 +32,12 @@ use crate::{
 
 /// The most bytes of a character.
 const CHARACTER: u64 = 4;
+
+/// Folkmoot's own words about findings in one prompt, and the reason why some could not be read.
+const REPORT: u64 = 5 * WORDS;
+
+/// What one prompt tells of a gate that failed: its name, why, and the end of its output.
+const GATE: u64 = (2 * ERROR + OUTPUT) as u64 * CHARACTER + 3 * WORDS;
 
 /// How many calls a question takes: it is asked once more if its answer cannot be read.
 const ASKED: u64 = 2;
@@ -151,6 +160,20 @@ impl Forecast<'_> {
                 let again = member.turn(turn.kept + (shape.options(agent, team) + FRAME + WORDS));
                 take = take.and(again.take.perhaps().times(asks));
             }
+            if shape.reports(agent) {
+                let again = member.turn(turn.kept + (FRAME + REPORT));
+                take = take.and(again.take.perhaps().times(asks));
+            }
+            let Gated { looks, again } = shape.gated(agent);
+            let mut kept = turn.kept;
+            for _ in 0..again {
+                let told = shape.options(agent, team) + GATE + FRAME;
+                let turn = member.turn(kept + told);
+                take = take.and(turn.take.perhaps().times(asks));
+                kept = turn.kept;
+            }
+            take.started.max =
+                take.started.max.and_then(|most| most.checked_add(looks.saturating_mul(asks)));
             self.add(phase, &who, take).any = who.len() > 1;
             self.charge(id, take);
         }
@@ -241,13 +264,17 @@ impl Forecast<'_> {
             let shown = shown.within(all);
             let failures = attempts(shape, id(agent)) * (ERROR as u64 * CHARACTER + 64);
             let told = missing + failures + shape.options(agent, team) + 2 * WORDS;
+            let told = told + shape.findings(agent);
             let mut read = member.opening + shown + order + told;
             if shape.may_be_advised(agent, team) {
                 let advice =
                     team.lead().map(|lead| escaped(self.member(&lead.id).said(Most::UNKNOWN)));
                 read += advice.unwrap_or(Most::NOTHING).times(u64::from(MOST_RETRIES));
             }
-            let said = member.said(if goes_round(agent) { Most::UNKNOWN } else { read });
+            // What takes the place of a reply was said by someone who had read more.
+            let is_replaced = shape.gated(agent).again > 0;
+            let is_endless = goes_round(agent) || is_replaced;
+            let said = member.said(if is_endless { Most::UNKNOWN } else { read });
             if runs[agent] > 1 {
                 read += said + FRAME;
             }
@@ -336,6 +363,12 @@ impl Shape<'_> {
         let out = self.structure.out(agent).iter().map(|edge| &self.graph.edges[*edge]);
         let labels = out.filter_map(|edge| edge.label.as_ref());
         labels.map(|label| 6 * label.len() as u64 + 8).max().unwrap_or_default()
+    }
+
+    /// How long what an agent is told of findings can be.
+    fn findings(&self, agent: usize) -> u64 {
+        let is_told = self.graph.findings.is_some() && self.structure.loop_of(agent).is_some();
+        if is_told { SHOWN as u64 * CHARACTER + REPORT } else { 0 }
     }
 
     /// How long the list of an agent's options is.

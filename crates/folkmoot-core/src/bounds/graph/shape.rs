@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     bounds::Range,
-    programs::graph::{Dispatch, Graph, Group, Join, Remedy, Routing, Structure, Test},
+    programs::graph::{Dispatch, Graph, Group, Join, Remedy, Requires, Routing, Structure, Test},
     team::Team,
 };
 
@@ -37,7 +37,8 @@ impl Taken {
             Routing::Lead => {
                 let of_lead = team.lead().map_or(0, |lead| u64::from(lead.max_steps));
                 let turns = steps.saturating_add(of_lead + AFTER_THE_END);
-                (turns, turns.saturating_add(of_lead))
+                let reports = if shape.graph.findings.is_some() { turns } else { 0 };
+                (turns, turns.saturating_add(of_lead).saturating_add(reports))
             }
         };
         let least = shape.least_turns();
@@ -178,13 +179,37 @@ impl<'a> Shape<'a> {
             Remedy::Lead if policy.retry > 0 => CALLS_OF_A_FAILURE,
             _ => 0,
         };
-        asked_again + judged + retries + by_lead
+        let Gated { looks, again } = self.gated(agent);
+        let beside = asked_again + judged + retries + by_lead + u64::from(self.reports(agent));
+        beside.saturating_add(looks).saturating_add(again)
+    }
+
+    /// Whether an agent is asked for findings, and once more if they cannot be read (convergence.md §1).
+    pub(super) fn reports(&self, agent: usize) -> bool {
+        self.graph.findings.is_some() && self.structure.closes(agent)
+    }
+
+    /// What one run of an agent may take because of what its edges require (convergence.md §2).
+    pub(super) fn gated(&self, agent: usize) -> Gated {
+        let out = self.structure.out(agent).iter().map(|edge| &self.graph.edges[*edge]);
+        let required: Vec<&Requires> = out.filter_map(|edge| edge.requires.as_ref()).collect();
+        let again: u64 = required.iter().map(|it| u64::from(it.tries)).sum();
+        let gates: u64 = required.iter().map(|it| it.all.len() as u64).sum();
+        Gated { looks: gates.saturating_mul(again + 1), again }
     }
 
     fn criteria(&self) -> u64 {
         let conditions = self.graph.termination.as_ref().map(Group::conditions);
         conditions.into_iter().flatten().filter(|it| is_criterion(&it.test)).count() as u64
     }
+}
+
+/// What the gates of an agent take in one of its runs.
+pub(super) struct Gated {
+    /// How often something is looked at.
+    pub(super) looks: u64,
+    /// How often the agent is asked again.
+    pub(super) again: u64,
 }
 
 /// Whether it is the judge who knows if a condition holds.

@@ -170,13 +170,14 @@ impl Reading<'_> {
         edge.exit |= fields.flag("exit") == Some(true);
         edge.default = fields.flag("default") == Some(true);
         edge.when = fields.fields("when").and_then(|guard| self.guard(guard));
+        edge.requires = self.requires(fields);
         Some(Placed { edge, place, is_own: true })
     }
 
     /// Tells of keys that make no sense on an edge from, or to, the lead.
     fn check_keys(&mut self, fields: &Fields, edge: &Edge) {
         if edge.from.as_str() == PARENT {
-            for key in ["exit", "when", "default"] {
+            for key in ["exit", "when", "default", "requires", "tries"] {
                 if fields.get(key).is_some() {
                     let message = format!("Edge from \"{PARENT}\" cannot have {key}");
                     self.tell("bad_edge", message, fields.key(key));

@@ -2,6 +2,7 @@
 
 mod conditions;
 mod edges;
+mod gates;
 mod lints;
 mod trial;
 mod view;
@@ -46,6 +47,9 @@ pub(super) fn is_asked_for(given: &Fields) -> bool {
     keys.next().is_some()
 }
 
+/// Reads a file by its name, or tells why it cannot.
+pub(super) type Read<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+
 /// Reads one graph: the whole collaboration, or a stage of it.
 pub(super) struct Reading<'a> {
     /// What the file says of it.
@@ -58,6 +62,8 @@ pub(super) struct Reading<'a> {
     pub(super) extensions: &'a Extensions<'a>,
     /// Histories to try expressions out on, once its edges are known.
     trials: Option<Trials>,
+    /// What reads the files that it names.
+    pub(super) read: Read<'a>,
     /// What is wrong so far.
     pub(super) told: &'a mut Vec<Diagnostic>,
 }
@@ -86,6 +92,8 @@ impl Reading<'_> {
         });
         let edges = edges?;
         let has_loop = !Structure::of(&edges).loops.is_empty();
+        let findings = self.findings(has_loop);
+        self.check_gates(&edges, routing);
         let given = self.get("max_iterations").and_then(Item::whole).map(|cap| cap as u32);
         let is_sound = self.told[before..].iter().all(|it| !it.is_error());
         (is_sound && !self.given.is_faulty()).then(|| Graph {
@@ -101,6 +109,7 @@ impl Reading<'_> {
             nodes,
             result,
             routing,
+            findings,
             clocks: Clocks {
                 timeout: self.clock("timeout", Clocks::default().timeout),
                 call_timeout: self.clock("call_timeout", None),
@@ -247,6 +256,7 @@ pub(super) fn resolve(
     given: &Fields,
     team: &Team,
     extensions: &Extensions,
+    read: Read,
     told: &mut Vec<Diagnostic>,
 ) -> Option<Found> {
     if given.get("strategy").is_some() {
@@ -258,7 +268,7 @@ pub(super) fn resolve(
             return None;
         }
         let graph =
-            Reading { given, shared: None, team, extensions, trials: None, told }.graph()?;
+            Reading { given, shared: None, team, extensions, trials: None, read, told }.graph()?;
         return Some(Found { collaboration: Collaboration::Graph(graph) });
     }
     for key in given.names().filter(|key| !BESIDE_STAGES.contains(key)) {
@@ -273,9 +283,9 @@ pub(super) fn resolve(
     }
     let mut stages: Vec<Option<Stage>> = Vec::new();
     for fields in items.iter().filter_map(Item::fields) {
+        let shared = Some(given);
         let graph =
-            Reading { given: fields, shared: Some(given), team, extensions, trials: None, told }
-                .graph();
+            Reading { given: fields, shared, team, extensions, trials: None, read, told }.graph();
         let name = fields.text("name").map(|name| name.trim());
         let is_taken = |it: &Option<Stage>| it.as_ref().is_some_and(|it| Some(&*it.name) == name);
         if stages.iter().any(is_taken) {
@@ -314,6 +324,12 @@ impl Found {
     pub(super) fn needs(&self, given: &Fields, agent: &AgentId) -> bool {
         let mut graphs = self.graphs(given).into_iter();
         agent.as_str() == PARENT || graphs.any(|(graph, _)| graph.judge.as_ref() == Some(agent))
+    }
+
+    /// Whether some edge requires what only the workspace can tell.
+    pub(super) fn needs_workspace(&self) -> bool {
+        let mut required = self.collaboration.requirements().into_iter();
+        required.any(|it| it.script.is_empty() && it.gate.needs_workspace())
     }
 
     /// What is doubtful about it.

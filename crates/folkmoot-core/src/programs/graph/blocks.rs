@@ -12,7 +12,7 @@ use crate::{
 /// block.
 pub(super) fn inline(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    without_tags(&line, &["reply", "collaboration", "termination"])
+    without_tags(&line, &["reply", "collaboration", "termination", "findings", "output"])
 }
 
 /// How a graph stands that its lead routes along.

@@ -22,6 +22,8 @@ pub(super) enum Why {
     Asked,
     /// Nothing else could be read.
     Default,
+    /// What the chosen one requires was not so.
+    Gate,
 }
 
 impl Why {
@@ -33,6 +35,7 @@ impl Why {
             Why::Guard => "guard",
             Why::Asked => "asked",
             Why::Default => "default",
+            Why::Gate => "gate",
         }
     }
 }
@@ -78,7 +81,8 @@ impl<'g> Options<'g> {
         self.structure.default(self.agent)
     }
 
-    fn all(&self) -> impl Iterator<Item = usize> + '_ {
+    /// All of them, those beyond the cap last.
+    pub(super) fn all(&self) -> impl Iterator<Item = usize> + '_ {
         self.open.iter().chain(&self.closed).copied()
     }
 

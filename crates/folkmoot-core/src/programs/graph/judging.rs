@@ -1,5 +1,7 @@
 //! Whether a graph ends with the reply that has just come (graph.md §§9, 11).
 
+use serde_json::{Value, json};
+
 use super::{
     Condition, Facts, Group, JudgeError, Test, Used, prompt,
     termination::{Judged, Reason},
@@ -10,7 +12,7 @@ use crate::{
     call::{FailureKind, Fault, Reply},
     scope::Step,
     team::AgentId,
-    verdict::{self, Reading},
+    verdict::{self, Reading, Severity},
 };
 
 impl Walk<'_, '_> {
@@ -56,15 +58,19 @@ impl Walk<'_, '_> {
     pub(super) fn has_succeeded(&self) -> bool {
         let judged = self.graph.termination.as_ref().map(|it| self.judged(it, &[]));
         judged.is_some_and(|it| it.reasons().first().is_some_and(|reason| !reason.is_bound()))
+            || self.reviews.as_ref().is_some_and(|reviews| reviews.is_clear)
     }
 
     /// Whether the run ends here. The judge is asked last, and only where its word can change that.
     pub(super) fn judge(&mut self, turn: &Turn, edges: &[usize]) -> Step<Option<Stop>> {
-        let Some(termination) = self.graph.termination.as_ref().filter(|_| !self.failed) else {
+        if self.failed {
             return Ok(None);
-        };
+        }
         let mut said: Vec<&Condition> = Vec::new();
-        if !self.has_succeeded() && !self.is_last(turn, edges) {
+        if let Some(termination) = &self.graph.termination
+            && !self.has_succeeded()
+            && !self.is_last(turn, edges)
+        {
             let mut asked = 0;
             for condition in termination.conditions() {
                 let Test::Converged { criterion, declared_by } = &condition.test else { continue };
@@ -85,8 +91,16 @@ impl Walk<'_, '_> {
                 }
             }
         }
+        let holding = self.graph.termination.as_ref().map(|it| self.judged(it, &said));
+        let holding = holding.and_then(|judged| judged.holding).unwrap_or_default();
+        let own = holding.into_iter().map(|it| (Reason::of(&it.test), it.written.clone()));
+        let mut ends: Vec<(Reason, Value)> = own.collect();
+        let materiality = self.graph.findings.map(Severity::as_str);
+        let written = json!({ "findings": { "materiality": materiality } });
+        ends.extend(self.ended_by_findings(turn).into_iter().map(|it| (it, written.clone())));
+        ends.sort_by_key(|(reason, _)| reason.rank());
         let completes = self.tokens.would_complete(turn.agent, edges);
-        Ok(stop_for(&self.judged(termination, &said), completes))
+        Ok(stop_for(ends, completes))
     }
 
     /// What the termination comes to if the judge says `converged` of these conditions.
@@ -146,12 +160,14 @@ impl Walk<'_, '_> {
 
 /// The end that conditions bring about. One by a bound does not spoil work that has just come to its
 /// exit.
-fn stop_for(judged: &Judged, completes: bool) -> Option<Stop> {
-    let reasons = judged.reasons();
+fn stop_for(ends: Vec<(Reason, Value)>, completes: bool) -> Option<Stop> {
+    let mut reasons: Vec<Reason> = ends.iter().map(|(reason, _)| reason.clone()).collect();
+    reasons.dedup();
     let (first, also) = reasons.split_first()?;
     if first.is_bound() && completes {
         return None;
     }
-    let by = judged.holding.iter().flatten().next().map(|condition| condition.written.clone());
-    Some(Stop { reason: first.clone(), also: also.to_vec(), by, at_step: 0 })
+    let first = first.clone();
+    let by = ends.into_iter().next().map(|(_, written)| written);
+    Some(Stop { reason: first, also: also.to_vec(), by, at_step: 0 })
 }

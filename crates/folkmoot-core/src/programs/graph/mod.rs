@@ -14,11 +14,14 @@ mod ending;
 mod facts;
 mod failing;
 mod free;
+mod gates;
 mod judging;
 mod lead;
+mod ledger;
 mod matching;
 mod prompt;
 mod record;
+mod review;
 mod routed;
 mod structure;
 mod termination;
@@ -36,7 +39,9 @@ pub use facts::{Facts, Used};
 pub(crate) use failing::MOST_RETRIES;
 pub use free::Dispatch;
 pub(crate) use lead::tools;
+pub(crate) use ledger::SHOWN;
 pub use matching::{Matchers, Pattern};
+pub(crate) use prompt::OUTPUT;
 pub use structure::{Loop, Structure};
 pub use topology::Topology;
 pub(crate) use topology::{BuiltIn, TOPOLOGIES};
@@ -45,8 +50,10 @@ use super::Clocks;
 pub use crate::team::PARENT;
 use crate::{
     extension::{Expression, Parameters, Rule},
+    gate::Requirement,
     team::{AgentId, Team},
     time::Duration,
+    verdict::Severity,
     words::Language,
 };
 
@@ -85,6 +92,10 @@ pub struct Graph {
     /// Who routes.
     #[serde(default)]
     pub routing: Routing,
+    /// From which severity on findings of those who close loops are material, if they are asked for
+    /// findings (convergence.md §1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub findings: Option<Severity>,
     /// Its clocks.
     pub clocks: Clocks,
 }
@@ -108,6 +119,18 @@ pub struct Edge {
     /// Whether it is taken where no choice can be read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub default: bool,
+    /// What must be so before it is taken, and how often its agent is asked again where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requires: Option<Requires>,
+}
+
+/// What an edge requires (convergence.md §2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Requires {
+    /// What is looked at, in this order.
+    pub all: Vec<Requirement>,
+    /// How often the agent is asked again.
+    pub tries: u32,
 }
 
 impl Edge {
@@ -115,7 +138,7 @@ impl Edge {
     pub fn new(from: impl Into<AgentId>, to: impl Into<AgentId>) -> Edge {
         let (from, to) = (from.into(), to.into());
         let exit = to.as_str() == PARENT;
-        Edge { from, to, label: None, exit, when: None, default: false }
+        Edge { from, to, label: None, exit, when: None, default: false, requires: None }
     }
 
     /// The edge that a line says, `a -> b` or `a -> b: label`: the first `->` and the first `:` behind

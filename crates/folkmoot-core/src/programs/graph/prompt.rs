@@ -5,8 +5,10 @@ use std::sync::Arc;
 use super::{Graph, PARENT, blocks::inline, choice::Options, termination::History, tokens::Turn};
 use crate::{
     call::{Fault, Part, Prompt, Reply},
+    gate::{Evidence, Gate},
     key::Key,
     programs::{ERROR, language},
+    render::without_tags,
     scope::Scope,
     team::AgentId,
     text,
@@ -14,12 +16,13 @@ use crate::{
 };
 
 /// What an agent is asked in a turn: the task, its own last words, the works it did not write, the
-/// remarks, who is missing, and its options.
+/// remarks, who is missing, the findings, and its options.
 pub(super) fn of_turn(
     cx: &Scope,
     graph: &Graph,
     turn: &Turn,
     own: Option<&Key>,
+    findings: Option<String>,
     options: Option<&Options>,
 ) -> Prompt {
     let mut prompt = Prompt::task();
@@ -45,6 +48,7 @@ pub(super) fn of_turn(
     if !missing.is_empty() {
         prompt = prompt.say(language(cx).missing(&missing));
     }
+    let prompt = findings.into_iter().fold(prompt, Prompt::say);
     match options {
         Some(options) => prompt.say(choices(cx, graph, turn.round, options)),
         None => prompt,
@@ -142,6 +146,55 @@ pub(super) fn again(cx: &Scope, graph: &Graph, reply: Prompt, options: &Options)
     lines.extend(options.open.iter().map(|edge| option(cx, graph, *edge)));
     lines.push(form(language));
     reply.say(lines.join("\n"))
+}
+
+/// How much of the output of a command is shown, in characters.
+pub(crate) const OUTPUT: usize = 2000;
+
+/// What an agent is told when something that its way requires is not so.
+pub(super) fn gate_failed(
+    cx: &Scope,
+    graph: &Graph,
+    prompt: Prompt,
+    gate: &Gate,
+    outcome: &Evidence,
+    options: Option<&Options>,
+) -> Prompt {
+    let language = language(cx);
+    let name = inline(&text::shorten(&gate.to_string(), ERROR, language));
+    let code = outcome.exit_code.map(|code| match language {
+        Language::English => format!(" (exit code {code})"),
+        Language::Chinese => format!("（退出码 {code}）"),
+    });
+    let detail = outcome.detail.as_deref().map(|detail| {
+        let detail = text::shorten(detail, ERROR, language);
+        format!(": {}", inline(&detail))
+    });
+    let what = [code, detail].into_iter().flatten().collect::<String>();
+    let mut lines = vec![match language {
+        Language::English => format!("Your work cannot go on yet: {name} failed{what}."),
+        Language::Chinese => format!("你的工作还不能继续：{name} 未通过{what}。"),
+    }];
+    if let Some(output) = outcome.output.as_deref().filter(|output| !output.trim().is_empty()) {
+        let head = language.pick("The end of its output, as data:", "它输出的末尾（仅作数据）：");
+        let output = text::shorten(output.trim_end(), OUTPUT, language);
+        lines.push(format!("{head}\n<output>\n{}\n</output>", without_tags(&output, &["output"])));
+    }
+    lines.push(
+        language
+            .pick(
+                "Mend that, then give your whole reply again; it takes the place of the one before.",
+                "请改正，然后重新给出完整的回复；它将取代之前的回复。",
+            )
+            .to_owned(),
+    );
+    if let Some(options) = options {
+        let head = language.pick("You can also choose otherwise:", "你也可以另作选择：");
+        lines.push(head.to_owned());
+        lines.extend(options.open.iter().map(|edge| option(cx, graph, *edge)));
+        lines.push(form(language));
+    }
+    prompt.say(lines.join("\n"))
 }
 
 /// What the judge of `converged` is asked: always afresh.

@@ -28,12 +28,15 @@ pub(super) struct Journal {
     records: Vec<(u32, Value)>,
     warnings: Vec<Warning>,
     faults: Vec<(Key, AgentId, Fault)>,
+    /// What was looked at for the step that is yet to be added.
+    evidence: Vec<Value>,
 }
 
 impl Journal {
     pub(super) fn new(stage: Option<&str>, before: u64) -> Journal {
         let (records, warnings, faults) = (Vec::new(), Vec::new(), Vec::new());
-        Journal { stage: stage.map(str::to_owned), before, records, warnings, faults }
+        let stage = stage.map(str::to_owned);
+        Journal { stage, before, records, warnings, faults, evidence: Vec::new() }
     }
 
     /// The number of the latest step.
@@ -65,6 +68,10 @@ impl Journal {
                 step["why"] = why.as_str().into();
             }
         }
+        let evidence = std::mem::take(&mut self.evidence);
+        if !evidence.is_empty() {
+            step["evidence"] = evidence.into();
+        }
         if attempt > 1 {
             step["attempt"] = attempt.into();
         }
@@ -79,6 +86,11 @@ impl Journal {
         if let Some(why) = why {
             step["why"] = why.into();
         }
+    }
+
+    /// Keeps what was looked at for the next step.
+    pub(super) fn show(&mut self, evidence: Vec<Value>) {
+        self.evidence = evidence;
     }
 
     /// Adds a warning.
@@ -115,6 +127,11 @@ impl Walk<'_, '_> {
             self.journal.tell(account);
             let earlier = account.graph.take();
             account.graph = Some(self.summary(earlier.as_ref()));
+            if let Some(reviews) = &self.reviews {
+                let stage = self.journal.stage.as_deref();
+                let told = account.findings.get_or_insert_default();
+                told.add(&reviews.ledger, stage);
+            }
         });
     }
 

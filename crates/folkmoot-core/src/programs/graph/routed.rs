@@ -263,6 +263,7 @@ impl Routed<'_, '_> {
         let now = self.walk.cx.moment().at;
         self.walk.history.add(self.walk.structure, turn.agent, turn.round, reply, now);
         self.walk.weigh(reply);
+        self.walk.review(&turn, attempt, reply)?;
         let token = self.walk.work(&turn, reply);
         let edges = self.walk.ways(turn.agent);
         let decides = self.walk.structure.decides(turn.agent);

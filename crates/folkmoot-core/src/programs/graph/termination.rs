@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{Condition, Facts, Group, Member, Structure, Test, matching::is_equal};
 use crate::{
     call::{Answer, Reply},
+    findings::End,
     team::AgentId,
     time::Time,
 };
@@ -20,12 +21,28 @@ pub(super) enum Reason {
     Own(Arc<str>),
     /// A bound of the team's own is reached, as strong as a standstill.
     OwnBound(Arc<str>),
+    /// No material finding was open.
+    NoMaterialFindings,
     /// Replies no longer changed.
     Stuck,
     /// A loop had its rounds.
     MaxIterations,
     /// The clock ran out.
     Timeout,
+    /// A finding came back twice.
+    Oscillation,
+    /// The number of open material findings did not fall.
+    Plateau,
+}
+
+impl From<End> for Reason {
+    fn from(end: End) -> Reason {
+        match end {
+            End::NoMaterialFindings => Reason::NoMaterialFindings,
+            End::Oscillation => Reason::Oscillation,
+            End::Plateau => Reason::Plateau,
+        }
+    }
 }
 
 impl Reason {
@@ -38,26 +55,33 @@ impl Reason {
             Reason::Stuck => "stuck",
             Reason::MaxIterations => "max_iterations",
             Reason::Timeout => "timeout",
+            Reason::NoMaterialFindings => "no_material_findings",
+            Reason::Oscillation => "oscillation",
+            Reason::Plateau => "plateau",
         }
     }
 
     /// Whether it ends a run without success.
     pub(super) fn is_bound(&self) -> bool {
-        self.rank() > Reason::ResultMatch.rank()
+        self.rank() > Reason::NoMaterialFindings.rank()
     }
 
     /// How strong it is, the strongest first. Those of one rank count in the order of the conditions.
-    fn rank(&self) -> u8 {
+    pub(super) fn rank(&self) -> u8 {
         match self {
             Reason::Converged => 0,
             Reason::ResultMatch | Reason::Own(_) => 1,
-            Reason::Stuck | Reason::OwnBound(_) => 2,
-            Reason::MaxIterations => 3,
-            Reason::Timeout => 4,
+            Reason::NoMaterialFindings => 2,
+            Reason::Stuck | Reason::OwnBound(_) => 3,
+            Reason::MaxIterations => 4,
+            Reason::Timeout => 5,
+            Reason::Oscillation => 6,
+            Reason::Plateau => 7,
         }
     }
 
-    fn of(test: &Test) -> Reason {
+    /// The reason that a condition with this test is.
+    pub(super) fn of(test: &Test) -> Reason {
         match test {
             Test::MaxIterations { .. } => Reason::MaxIterations,
             Test::Timeout(_) => Reason::Timeout,

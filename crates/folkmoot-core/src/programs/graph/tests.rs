@@ -34,6 +34,7 @@ fn graph(edges: &[&str]) -> Graph {
         nodes: BTreeMap::new(),
         result: None,
         routing: Routing::Engine,
+        findings: None,
         clocks: Clocks::default(),
     }
 }

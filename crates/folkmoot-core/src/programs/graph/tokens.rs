@@ -164,6 +164,19 @@ impl<'g> Tokens<'g> {
         !self.held[agent].is_empty() && !self.running.contains_key(&agent)
     }
 
+    /// Whether somebody else may still reply in the round of a turn, or in an earlier one, of those that
+    /// `is_meant` tells.
+    pub(super) fn are_awaited(&self, turn: &Turn, is_meant: impl Fn(usize) -> bool) -> bool {
+        let is_due = |at: &usize| {
+            let runs = self.running.get(at).is_some_and(|it| it.round <= turn.round);
+            *at != turn.agent && (runs || self.held[*at].values().any(|it| it.round <= turn.round))
+        };
+        let onward = |edge: usize| !self.structure.is_back(edge);
+        (0..self.held.len())
+            .filter(is_due)
+            .any(|at| is_meant(at) || self.structure.reached(at, onward).into_iter().any(&is_meant))
+    }
+
     /// Who runs.
     pub(super) fn running(&self) -> impl Iterator<Item = &Turn> {
         self.running.values()

@@ -1,12 +1,16 @@
 //! How work moves: one reply at a time, in the order of the log (graph.md §6).
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::{
     Condition, Graph, PARENT, Structure,
     choice::{Options, Why},
+    gates::Passage,
     prompt,
     record::Journal,
+    review::Reviews,
     termination::{History, Reason},
     tokens::{End, Token, Tokens, Turn},
 };
@@ -57,6 +61,10 @@ pub(super) struct Walk<'g, 'c> {
     pub(super) tokens: Tokens<'g>,
     pub(super) history: History,
     pub(super) journal: Journal,
+    /// What was found, if findings are asked for.
+    pub(super) reviews: Option<Reviews>,
+    /// By edge and place: how often what it requires has been looked at.
+    pub(super) looks: BTreeMap<(usize, usize), usize>,
     pending: Vec<Pending>,
     now: Moment,
     /// The conditions of the team's own that hold since the latest reply.
@@ -83,6 +91,8 @@ impl<'g, 'c> Walk<'g, 'c> {
             tokens: Tokens::new(graph, structure, &begin.works),
             history: History::new(structure, cx.moment().at),
             journal: Journal::new(begin.stage, begin.steps),
+            reviews: graph.findings.map(Reviews::new),
+            looks: BTreeMap::new(),
             pending: Vec::new(),
             now: cx.moment(),
             holding: Vec::new(),
@@ -145,7 +155,8 @@ impl<'g, 'c> Walk<'g, 'c> {
     pub(super) fn question(&self, turn: &Turn) -> Prompt {
         let own = self.history.latest(self.id(turn.agent)).map(|reply| reply.key.clone());
         let options = self.structure.decides(turn.agent).then(|| self.options(turn));
-        prompt::of_turn(self.cx, self.graph, turn, own.as_ref(), options.as_ref())
+        let findings = self.findings_for(turn.agent);
+        prompt::of_turn(self.cx, self.graph, turn, own.as_ref(), findings, options.as_ref())
     }
 
     /// Asks an agent for a turn that it has started.
@@ -199,7 +210,9 @@ impl<'g, 'c> Walk<'g, 'c> {
         };
         let before = self.history.latest(&reply.agent).and_then(Reply::contribution).cloned();
         self.history.add(self.structure, turn.agent, turn.round, reply, self.cx.moment().at);
+        let reviews = self.reviews.clone();
         self.weigh(reply);
+        self.review(turn, attempt, reply)?;
         let mut edges = self.ways(turn.agent);
         let mut chosen = None;
         if self.structure.decides(turn.agent) && !self.failed {
@@ -209,14 +222,39 @@ impl<'g, 'c> Walk<'g, 'c> {
                 Some((ref taken, _)) => edges.clone_from(taken),
                 None if self.failed => {}
                 None if options.closed.is_empty() && !self.has_succeeded() => {
-                    self.history.drop_last(self.structure, turn.agent, turn.round, &reply.agent);
                     let fault = undecided(&options);
-                    return self.fail(turn, attempt, prompt, reply, &fault);
+                    return self.fail_after_all(turn, attempt, prompt, reply, &fault, reviews);
                 }
                 None => edges.clone_from(&options.closed),
             }
             chosen = Some((options, choice.map(|(_, why)| why)));
         }
+        let mut passed = None;
+        if self.is_gated(turn.agent) && !self.failed {
+            let (options, before) = (chosen.as_ref().map(|it| &it.0), before.as_ref());
+            match self.pass(turn, attempt, reply, before, &edges, options)? {
+                Passage::Open { reply: latest, edges: open, why } => {
+                    edges = open;
+                    if let (Some(chosen), Some(why)) = (&mut chosen, why) {
+                        chosen.1 = Some(why);
+                    }
+                    passed = Some(latest);
+                }
+                Passage::Shut { reply: latest, fault } => {
+                    return self.fail_after_all(turn, attempt, prompt, &latest, &fault, reviews);
+                }
+                Passage::Halted => {
+                    self.halted = true;
+                    return Ok(());
+                }
+            }
+        }
+        let reply = passed.as_ref().map_or(reply, |latest| {
+            self.replace(turn, reply, latest, reviews);
+            let is_evident = |edge: &usize| self.graph.edges[*edge].requires.is_some();
+            self.note_clear(turn, edges.iter().any(is_evident));
+            latest
+        });
         let token = self.work(turn, reply);
         let stop = self.judge(turn, &edges)?;
         let is_over = stop.is_some() || self.failed;
@@ -233,6 +271,32 @@ impl<'g, 'c> Walk<'g, 'c> {
             self.send(turn.agent, &edges, &token);
         }
         Ok(())
+    }
+
+    /// Lets a later reply of the same step stand for the one that came first.
+    fn replace(&mut self, turn: &Turn, first: &Reply, latest: &Reply, reviews: Option<Reviews>) {
+        if latest.key == first.key {
+            return;
+        }
+        self.history.drop_last(self.structure, turn.agent, turn.round, &first.agent);
+        self.history.add(self.structure, turn.agent, turn.round, latest, self.cx.moment().at);
+        self.weigh(latest);
+        self.review_anew(turn, latest, reviews);
+    }
+
+    /// Fails a step whose reply came, as if it had not.
+    fn fail_after_all(
+        &mut self,
+        turn: &Turn,
+        attempt: u32,
+        prompt: &Prompt,
+        reply: &Reply,
+        fault: &Fault,
+        reviews: Option<Reviews>,
+    ) -> Step<()> {
+        self.history.drop_last(self.structure, turn.agent, turn.round, &reply.agent);
+        self.reviews = reviews;
+        self.fail(turn, attempt, prompt, reply, fault)
     }
 
     /// The edges that an agent chooses, and how; nothing if no choice can be read.
@@ -317,7 +381,7 @@ impl<'g, 'c> Walk<'g, 'c> {
     }
 
     /// Where what belongs to a turn stands.
-    fn place(&self, turn: &Turn, attempt: u32) -> Scope<'c> {
+    pub(super) fn place(&self, turn: &Turn, attempt: u32) -> Scope<'c> {
         let place = self.cx.at(self.id(turn.agent)).at(turn.nth);
         if attempt == 1 { place } else { place.at(format!("try-{attempt}")) }
     }

@@ -13,6 +13,7 @@ use crate::{
     bounds::{Bounds, Take},
     call::{Answer, Call, FailureKind, Fault, Outcome, Tokens, ToolCall, Usage},
     event::Event,
+    gate::Evidence,
     key::Key,
     known::Entry,
     limits::Limits,
@@ -46,6 +47,9 @@ impl World for Honest {
         }
         let (outcome, usage) = match &entry.call {
             Call::Person { .. } => return None,
+            Call::Gate { .. } => {
+                (Ok(Evidence::of(random.below(3) > 0).answer().into()), Usage::default())
+            }
             Call::Tool { .. } if fails => (Err(failed()), Usage::default()),
             Call::Tool { .. } => (Ok(text(&mut random, 2000)), Usage::default()),
             Call::Agent { prompt, .. } => {

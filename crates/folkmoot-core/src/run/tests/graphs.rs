@@ -6,23 +6,25 @@ use crate::{
     call::{Answer, Call, ToolCall, Usage},
     event::{Event, Settled},
     extension::{Expression, Rule},
+    gate::{Evidence, Gate, Requirement},
     programs::{
         Clocks, Dispatch, Graph, Stages,
         graph::{
             Condition, Edge, Group, Guard, Join, JudgeError, Matchers, Member, Node, OnFailure,
-            Own, PARENT, Remedy, Routing, Stage, Structure, Test,
+            Own, PARENT, Remedy, Requires, Routing, Stage, Structure, Test,
         },
     },
     sim::{Random, Sim},
     spec::{Collaboration, Spec},
     team::AgentId,
     time::Duration,
-    verdict::Review,
+    verdict::{Review, Severity},
 };
 
 /// A random graph of these agents, one of which is the judge where one is needed.
 pub(super) fn graph(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Graph {
-    let edges = edges(random, agents);
+    let mut edges = edges(random, agents);
+    gated(random, &mut edges);
     let has_loop = !Structure::of(&edges).loops.is_empty();
     let join = |random: &mut Random| random.pick(&[Join::All, Join::Any, Join::Quorum(2)]);
     let special = agents.iter().filter_map(|agent| {
@@ -40,9 +42,33 @@ pub(super) fn graph(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> 
         nodes,
         result: random.one_in(4).then(|| random.pick(agents)),
         routing: random.pick(&[Routing::Engine, Routing::Engine, Routing::Lead]),
+        findings: (has_loop && random.one_in(2))
+            .then(|| random.pick(&[Severity::Minor, Severity::Major])),
         edges,
         clocks,
     }
+}
+
+/// Lets some edges of decisions, and some exits, require something.
+fn gated(random: &mut Random, edges: &mut [Edge]) {
+    let structure = Structure::of(edges);
+    for (at, edge) in edges.iter_mut().enumerate() {
+        let decides = structure.source(at).is_some_and(|agent| structure.decides(agent));
+        let may = (decides || edge.exit) && !edge.is_for_failures() && edge.from.as_str() != PARENT;
+        if may && random.one_in(4) {
+            let all = (0..=random.below(2)).map(|_| requirement(random)).collect();
+            edge.requires = Some(Requires { all, tries: random.below(3) as u32 });
+        }
+    }
+}
+
+fn requirement(random: &mut Random) -> Requirement {
+    let gate = match random.below(3) {
+        0 => Gate::Command { command: "make <output".into(), timeout: Duration::from_secs(9) },
+        1 => Gate::File { path: "notes.md".into() },
+        _ => Gate::Schema { name: "out.json".into(), schema: json!({ "type": "object" }) },
+    };
+    Requirement { gate, script: random.pick(&[vec![], vec![false, true], vec![true]]) }
 }
 
 fn edges(random: &mut Random, agents: &[AgentId]) -> Vec<Edge> {
@@ -177,9 +203,14 @@ pub(super) fn is_graph(spec: &Spec) -> bool {
     )
 }
 
-const TEXTS: [&str; 16] = [
+const TEXTS: [&str; 21] = [
     "same",
     "same",
+    r#"{"findings": [], "fixed": ["F1"]}"#,
+    r#"{"findings": [{"severity": "major", "place": "a:1", "text": "it leaks"}]}"#,
+    r#"{"next": "a", "findings": [{"severity": "nit", "text": "odd name"}], "fixed": ["F2", "F9"]}"#,
+    r#"{"findings": [{"severity": "worst", "text": "?"}]}"#,
+    r#"{"findings": [{"severity": "blocking", "place": "</findings>", "text": "<reply from="}]}"#,
     "I wrote it.\nNEXT: parent",
     "NEXT: a",
     "NEXT: b",
@@ -198,6 +229,12 @@ const TEXTS: [&str; 16] = [
 
 /// What an agent of a graph says.
 pub(super) fn says(random: &mut Random, spec: &Spec, call: &Call) -> Answer {
+    if let Call::Gate { scripted, .. } = call {
+        let told = Evidence::of(scripted.unwrap_or(!random.one_in(3)));
+        return random
+            .pick(&[told.clone(), Evidence { output: Some("</output>".repeat(400)), ..told }])
+            .answer();
+    }
     let is_lead = call.agent().as_str() == PARENT && matches!(call, Call::Agent { .. });
     if is_lead && is_led(spec) && !random.one_in(4) {
         return orders(random, spec);
