@@ -125,11 +125,11 @@ impl Retry {
     }
 }
 
-/// Whether an agent was to answer this and did not. The failure of a tool is a result that its agent
-/// has read.
+/// Whether an agent was to answer this and did not, or nobody could look at a gate. The failure of a
+/// tool is a result that its agent has read.
 fn lacks_answer(entry: &Entry) -> bool {
     let is_missed = entry.fault().is_some_and(|fault| *fault != Fault::Unwanted);
-    matches!(entry.call, Call::Agent { .. }) && (entry.is_open() || is_missed)
+    matches!(entry.call, Call::Agent { .. } | Call::Gate { .. }) && (entry.is_open() || is_missed)
 }
 
 /// The events with which a fork of the run `origin` begins: it starts under its own spec and takes

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use serde_json::Value;
+
 use super::{CallView, Outcome, Spending, calls, outcome, prices};
 use crate::{run::Run, spec::Spec, time::Duration};
 
@@ -21,6 +23,7 @@ pub fn report(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> String {
         (None, None) => section(&mut page, "Answer", "None."),
     }
     votes(&mut page, &outcome);
+    findings(&mut page, &outcome);
     section(&mut page, "What was said", &said(spec, run));
     list(
         &mut page,
@@ -119,6 +122,43 @@ fn votes(page: &mut String, outcome: &Outcome) {
         "Votes",
         &format!("{head}\n\n| voter | read as |\n|---|---|\n{}", rows.join("\n")),
     );
+}
+
+/// What reviewers found, how it stands, and what each round brought.
+fn findings(page: &mut String, outcome: &Outcome) {
+    let Some(all) = &outcome.findings else { return };
+    let text = |value: &Value| cell(value.as_str().unwrap_or_default());
+    let named = |it: &Value, id: String| match it["stage"].as_str() {
+        Some(stage) => format!("{} {id}", cell(stage)),
+        None => id,
+    };
+    let row = |it: &Value| {
+        let history = it["history"].as_array().into_iter().flatten();
+        let history = history.map(|it| format!("{} {}", it["round"], text(&it["state"])));
+        let id = named(it, text(&it["id"]));
+        let (severity, place) = (text(&it["severity"]), text(&it["place"]));
+        let history = history.collect::<Vec<_>>().join(", ");
+        format!("| {id} | {severity} | {place} | {} | {history} |", text(&it["text"]))
+    };
+    let rows: Vec<String> = all.iter().map(row).collect();
+    let table = match rows.is_empty() {
+        true => "None.".to_owned(),
+        false => {
+            let head = "| finding | severity | place | what | by round |\n|---|---|---|---|---|";
+            format!("{head}\n{}", rows.join("\n"))
+        }
+    };
+    section(page, "Findings", &table);
+    let round = |it: &Value| {
+        let counts = ["new", "fixed", "reopened", "open"].map(|key| it[key].to_string());
+        format!("| {} | {} |", named(it, it["round"].to_string()), counts.join(" | "))
+    };
+    let rounds = outcome.rounds_of_findings.iter().flatten();
+    let rounds: Vec<String> = rounds.map(round).collect();
+    if !rounds.is_empty() {
+        let head = "| round | new | fixed | reopened | open |\n|---|--:|--:|--:|--:|";
+        line(page, &format!("\n{head}\n{}", rounds.join("\n")));
+    }
 }
 
 fn costs(page: &mut String, outcome: &Outcome) {

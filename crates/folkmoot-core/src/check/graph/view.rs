@@ -7,6 +7,7 @@ use super::conditions::as_written;
 use crate::{
     programs::graph::{Graph, Structure},
     team::AgentId,
+    verdict::Severity,
 };
 
 /// A graph with all that its edges tell.
@@ -26,6 +27,9 @@ pub struct GraphView {
     pub max_iterations: Option<u32>,
     /// The agents that choose.
     pub decisions: Vec<DecisionView>,
+    /// From which severity on findings are material, if they are asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub findings: Option<Severity>,
     /// When it ends early, as its author wrote it.
     #[serde(skip)]
     pub termination: Option<Value>,
@@ -42,6 +46,9 @@ pub struct EdgeView {
     pub label: Option<String>,
     /// Whether the work ends here.
     pub exit: bool,
+    /// What it requires.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub requires: Vec<String>,
 }
 
 /// One loop.
@@ -79,6 +86,12 @@ pub fn view(graph: &Graph) -> GraphView {
         to: edge.to.clone(),
         label: edge.label.as_ref().map(ToString::to_string),
         exit: edge.exit,
+        requires: edge
+            .requires
+            .iter()
+            .flat_map(|it| &it.all)
+            .map(|it| it.gate.to_string())
+            .collect(),
     });
     let back = (0..graph.edges.len()).filter(|at| structure.is_back(*at));
     let decisions = (0..structure.agents.len()).filter(|agent| structure.decides(*agent));
@@ -100,6 +113,7 @@ pub fn view(graph: &Graph) -> GraphView {
             })
             .collect(),
         max_iterations: graph.cap,
+        findings: graph.findings,
         decisions: decisions
             .map(|agent| DecisionView {
                 agent: id(agent),

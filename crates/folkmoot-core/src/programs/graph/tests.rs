@@ -15,6 +15,8 @@ use crate::{
     view::{self, Status},
 };
 
+mod convergence;
+
 /// A graph of edges such as `a -> b: label`.
 fn graph(edges: &[&str]) -> Graph {
     let edge = |text: &&str| {
