@@ -74,6 +74,7 @@ fn measure(people: usize, tasks: usize, how: impl FnOnce(Vec<AgentId>) -> Collab
         collaboration: how(ids),
         auto: None,
         limits: Limits { tokens: Some(u64::MAX / 2), ..Limits::default() },
+        workspace: None,
         warnings: Vec::new(),
         recipe: None,
     });

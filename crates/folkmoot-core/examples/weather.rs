@@ -41,6 +41,7 @@ fn measure(shape: &str, collaboration: Collaboration) {
         collaboration,
         auto: None,
         limits: Limits::default(),
+        workspace: None,
         warnings: Vec::new(),
         recipe: None,
     });

@@ -32,6 +32,7 @@ fn logs() -> impl Iterator<Item = (Vec<Record>, &'static str, ExpectFile)> {
         "failover",
         "faults",
         "fork",
+        "graph-evidence",
         "graph-join",
         "graph-lead",
         "graph-person",

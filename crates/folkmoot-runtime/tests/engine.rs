@@ -53,6 +53,7 @@ fn spec(
         collaboration: collaboration(ids),
         auto: None,
         limits: Limits::default(),
+        workspace: None,
         warnings: Vec::new(),
         recipe: None,
     })

@@ -16,7 +16,7 @@ use tokio::{
     time::timeout,
 };
 
-/// How long what a command wrote last is waited for when it is over (rules.md 6.8).
+/// How long what a command wrote last is waited for when it is over (convergence.md §2).
 const TRAILING: Duration = Duration::from_millis(500);
 
 /// Variables that every child gets if we have them (agents.md §4).
@@ -104,12 +104,11 @@ pub(super) async fn run_command(
     .await;
     drop(group);
     let timed_out = ended.is_err();
-    let exit_code = match ended {
-        Ok(status) => status?.code(),
-        Err(_) => {
-            let _ = child.kill().await;
-            None
-        }
+    let exit_code = if let Ok(status) = ended {
+        status?.code()
+    } else {
+        let _ = child.kill().await;
+        None
     };
     if !is_read {
         let _ = timeout(TRAILING, &mut reading).await;

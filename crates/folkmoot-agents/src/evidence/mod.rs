@@ -43,7 +43,7 @@ pub fn unenforceable(sandbox: Sandbox) -> Option<&'static str> {
     match sandbox {
         Sandbox::Full => None,
         Sandbox::ReadOnly | Sandbox::Write => Some(
-            "sandbox_unavailable: this version cannot keep a command from writing, so it runs \
+            "this version cannot keep a command from writing, so it runs \
              commands of gates only with sandbox: full",
         ),
     }
@@ -67,7 +67,8 @@ impl Inspector {
         let evidence = match gate {
             Gate::Command { command, timeout } => {
                 if let Some(why) = unenforceable(workspace.sandbox) {
-                    return Err(Fault::failed(FailureKind::Unsupported, why));
+                    let text = format!("sandbox_unavailable: {why}");
+                    return Err(Fault::failed(FailureKind::Unsupported, text));
                 }
                 let ran = run_command(command, folder, (*timeout).into(), &self.environment).await;
                 let ran = ran.map_err(|error| {
@@ -145,9 +146,9 @@ fn of_schema(schema: &Value, reply: &Answer) -> Result<Evidence, Fault> {
 /// The end of a text, in whole characters.
 fn tail(bytes: &[u8]) -> String {
     let from = bytes.len().saturating_sub(OUTPUT);
-    let is_inside = |at: &usize| bytes.get(*at).is_some_and(|byte| byte & 0xC0 == 0x80);
-    let from = (from..).find(|at| !is_inside(at)).unwrap_or(from);
-    String::from_utf8_lossy(&bytes[from..]).into_owned()
+    let rest = &bytes[from..];
+    let cut = rest.iter().take_while(|byte| from > 0 && **byte & 0xC0 == 0x80).count();
+    String::from_utf8_lossy(&rest[cut..]).into_owned()
 }
 
 #[cfg(test)]

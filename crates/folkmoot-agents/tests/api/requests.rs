@@ -43,6 +43,7 @@ fn spec(task: &str, agents: Vec<Agent>, rounds: u32) -> Spec {
         collaboration: Collaboration::Broadcast(broadcast),
         auto: None,
         limits: Limits { concurrency: Some(1), ..Limits::default() },
+        workspace: None,
         warnings: Vec::new(),
         recipe: None,
     }

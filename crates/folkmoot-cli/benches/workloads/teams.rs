@@ -50,6 +50,7 @@ fn spec(who: Who, people: usize, how: impl FnOnce(Vec<AgentId>) -> Collaboration
         collaboration: how(ids),
         auto: None,
         limits: Limits::default(),
+        workspace: None,
         warnings: Vec::new(),
         recipe: None,
     })

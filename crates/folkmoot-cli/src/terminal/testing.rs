@@ -45,6 +45,7 @@ pub(super) fn broadcast(rounds: u32, agents: Vec<Agent>) -> Spec {
         collaboration: Collaboration::Broadcast(broadcast),
         auto: None,
         limits: Limits::default(),
+        workspace: None,
         warnings: Vec::new(),
         recipe: None,
     }

@@ -6,6 +6,7 @@ mod config;
 mod conformance;
 mod doctor;
 mod drawings;
+mod evidence;
 mod examples;
 mod exported;
 mod failover;

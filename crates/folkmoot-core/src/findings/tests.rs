@@ -267,11 +267,11 @@ proptest! {
                 prop_assert_eq!(pair[1] == State::Reopened, pair[0] == State::Fixed);
             }
         }
-        let (mut open, mut new) = (0_i64, 0);
+        let (mut open, mut new) = (0, 0);
         for round in ledger.rounds() {
-            open += round.new as i64 + round.reopened as i64 - round.fixed as i64;
+            open = open + round.new + round.reopened - round.fixed;
             new += round.new;
-            prop_assert_eq!(open, round.open as i64);
+            prop_assert_eq!(open, round.open);
         }
         prop_assert_eq!(new, ledger.entries().len());
     }

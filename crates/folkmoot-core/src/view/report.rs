@@ -141,13 +141,9 @@ fn findings(page: &mut String, outcome: &Outcome) {
         format!("| {id} | {severity} | {place} | {} | {history} |", text(&it["text"]))
     };
     let rows: Vec<String> = all.iter().map(row).collect();
-    let table = match rows.is_empty() {
-        true => "None.".to_owned(),
-        false => {
-            let head = "| finding | severity | place | what | by round |\n|---|---|---|---|---|";
-            format!("{head}\n{}", rows.join("\n"))
-        }
-    };
+    let head = "| finding | severity | place | what | by round |\n|---|---|---|---|---|";
+    let table = format!("{head}\n{}", rows.join("\n"));
+    let table = if rows.is_empty() { "None.".to_owned() } else { table };
     section(page, "Findings", &table);
     let round = |it: &Value| {
         let counts = ["new", "fixed", "reopened", "open"].map(|key| it[key].to_string());

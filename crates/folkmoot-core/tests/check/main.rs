@@ -2,6 +2,7 @@
 
 #![expect(clippy::needless_raw_string_hashes, reason = "expect-test writes its strings so")]
 
+mod convergence;
 mod extensions;
 mod files;
 mod models;
@@ -88,6 +89,9 @@ impl<'a> Case<'a> {
             variable: &|name| (name == "HOST").then(|| "a: b # ${HOME}".to_owned()),
             read: &|path| match path {
                 "lead.md" => Ok("Lead well.\n".into()),
+                "out.schema.json" => Ok("{\"type\": \"object\"}".into()),
+                "list.json" => Ok("[]".into()),
+                "broken.json" => Ok("{".into()),
                 _ => Err("no such file".into()),
             },
         });

@@ -83,6 +83,7 @@ fn chain(names: &[&str]) -> Arc<Spec> {
         collaboration: Collaboration::Sequential(Sequential { order, clocks: Clocks::default() }),
         auto: None,
         limits: Limits::default(),
+        workspace: None,
         warnings: Vec::new(),
         recipe: None,
     })

@@ -7,7 +7,7 @@ use crate::{
     diagnostic::{Diagnostic, quoted},
     file::item::{Content, Fields, Item},
     gate::{Gate, Requirement, USUAL_TIMEOUT, USUAL_TRIES},
-    programs::graph::{Edge, Requires, Routing, Structure},
+    programs::graph::{Edge, PARENT, Requires, Routing, Structure},
     verdict::Severity,
 };
 
@@ -127,6 +127,8 @@ impl Reading<'_> {
     pub(super) fn check_gates(&mut self, edges: &[Edge], routing: Routing) {
         let structure = Structure::of(edges);
         let gated = edges.iter().enumerate().filter(|(_, edge)| edge.requires.is_some());
+        // What of the lead's own edges is wrong is told where it stands.
+        let gated = gated.filter(|(_, edge)| edge.from.as_str() != PARENT);
         for (at, edge) in gated {
             let (from, to) = (quoted(edge.from.as_str()), quoted(edge.to.as_str()));
             let decides = structure.source(at).is_some_and(|agent| structure.decides(agent));

@@ -65,7 +65,7 @@ struct Missing {
     can_be_mended: bool,
 }
 
-impl<'g, 'c> Walk<'g, 'c> {
+impl<'g> Walk<'g, '_> {
     /// Whether some edge of an agent requires anything.
     pub(super) fn is_gated(&self, agent: usize) -> bool {
         let mut out = self.structure.out(agent).iter();
