@@ -46,18 +46,11 @@ impl World for Scripted {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut registry = Registry::default();
-    // Each hands over to the next, and the last to the first; nobody but a condition ends it.
     let ring = Topology::new(|agents, _| {
-        let to = agents.iter().skip(1).chain(agents.first());
-        let edges = agents.iter().zip(to).map(|(from, to)| Edge::new(from.clone(), to.clone()));
-        let ends = agents
-            .iter()
-            .flat_map(|it| [Edge::new(PARENT, it.clone()), Edge::new(it.clone(), PARENT)]);
-        Ok(ends
-            .take(1)
-            .chain(edges)
-            .chain(agents.last().map(|it| Edge::new(it.clone(), PARENT)))
-            .collect())
+        let [first, .., last] = agents else { return Err("a ring needs two agents".into()) };
+        let next = agents.windows(2).map(|pair| Edge::new(pair[0].clone(), pair[1].clone()));
+        let ends = [Edge::new(last.clone(), first.clone()), Edge::new(last.clone(), PARENT)];
+        Ok([Edge::new(PARENT, first.clone())].into_iter().chain(next).chain(ends).collect())
     });
     registry.topology("ring", ring)?;
     // Somebody's latest reply has the word.
@@ -68,23 +61,30 @@ fn main() -> Result<(), Box<dyn Error>> {
     says.params.insert("word".into(), "done".into());
     registry.condition("says", says)?;
 
-    let checked = check_with(
-        &Input {
-            source: Source::File(TEAM.as_bytes()),
-            name: "ring",
-            path: None,
-            overrides: &[],
-            task: Some("Write a poem"),
-            catalog: &Catalog::default(),
-            variable: &|_| None,
-            read: &|_| Err("there are no files".into()),
-        },
-        &registry,
-    );
+    let input = Input {
+        source: Source::File(TEAM.as_bytes()),
+        name: "ring",
+        path: None,
+        overrides: &[],
+        task: Some("Write a poem"),
+        catalog: &Catalog::default(),
+        variable: &|_| None,
+        read: &|_| Err("there are no files".into()),
+    };
+    let checked = check_with(&input, &registry);
     let spec = checked.spec.ok_or_else(|| format!("{:#?}", checked.diagnostics))?;
     let sim = Sim::start(Arc::new(spec), 0, 0, &mut Scripted).finish(&mut Scripted);
     let (spec, run) = log::load_with(&sim.log, &registry)?;
     let result = view::outcome("ring", &spec, &run, false);
-    println!("{} after {} steps", result.reason.unwrap_or_default(), sim.log.len());
+    println!(
+        "ended by {}, with {}",
+        result.reason.unwrap_or_default(),
+        result.answer.unwrap_or_default()
+    );
     Ok(())
+}
+
+#[test]
+fn the_example_runs() {
+    main().unwrap_or_else(|error| panic!("{error}"));
 }

@@ -120,7 +120,6 @@ fn a_mistake_in_a_template_is_told_where_it_stands() {
     tell(
         templates.map(topology),
         &expect![[r#"
-            2:16 collaboration error[bad_config] no edges defined — provide topology+agents or flow
             7:9 extensions.topologies.own.edges error[bad_extension] topology "own": unexpected end of variable block
             ---
             2:28 collaboration.topology error[bad_extension] topology "own": "agnts[0]" is not there (line 2 of the template)
@@ -209,7 +208,7 @@ fn a_mistake_in_an_expression_is_told_where_it_stands() {
             ---
             4:23 extensions.conditions.content.expr error[bad_extension] condition "content": there is no variable now
             ---
-            9:30 collaboration.termination.any_of[0].content error[bad_extension] condition "content": a value is not there
+            4:28 extensions.conditions.content.expr error[bad_extension] condition "content": there is no agent "zed"
             ---
             9:30 collaboration.termination.any_of[0].content error[missing_key] content needs the parameter most
             ---

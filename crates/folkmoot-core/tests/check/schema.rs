@@ -140,12 +140,42 @@ fn in_code(message: &str) -> bool {
         "a reply is",
         "stands only beside",
         "give prompt or",
-        "a lead that is a model",
+        "the lead's tools",
         "must not be empty",
         "must be a criterion",
         "needs a lead",
     ];
     KNOWN.iter().any(|known| message.contains(known))
+}
+
+#[test]
+fn the_schema_knows_where_names_of_ones_own_may_stand() {
+    let validator = jsonschema::draft202012::new(&schema(&TEAM)).expect("a schema");
+    let file = |collaboration: Value| {
+        let topologies = json!({ "ring": { "edges": "parent -> a", "params": { "label": "x" } } });
+        let conditions = json!({ "content": { "expr": "round > 1", "describe": "it is good" } });
+        json!({
+            "agents": [{ "name": "a", "demo": true }],
+            "extensions": { "topologies": topologies, "conditions": conditions },
+            "collaboration": collaboration,
+        })
+    };
+    for good in [
+        json!({ "topology": "ring", "agents": ["a"], "label": "y" }),
+        json!({ "stages": [{ "name": "s", "topology": "ring", "agents": ["a"], "label": "y" }] }),
+        json!({ "topology": "star", "termination": { "any_of": [{ "content": { "most": 1 } }] } }),
+        json!({ "flow": [{ "from": "a", "to": "parent", "when": { "expr": "round > 1" } }] }),
+    ] {
+        assert!(validator.is_valid(&file(good.clone())), "{good}");
+    }
+    for bad in [
+        json!({ "topology": "star", "agents": ["a"], "label": "y" }),
+        json!({ "strategy": "relay", "label": "y" }),
+        json!({ "topology": "star", "termination": { "any_of": [{ "content": 3 }] } }),
+        json!({ "topology": "star", "termination": { "some_of": [] } }),
+    ] {
+        assert!(!validator.is_valid(&file(bad.clone())), "{bad}");
+    }
 }
 
 #[test]
