@@ -35,6 +35,7 @@ fn logs() -> impl Iterator<Item = (Vec<Record>, &'static str, ExpectFile)> {
         "graph-evidence",
         "graph-join",
         "graph-lead",
+        "graph-own",
         "graph-person",
         "graph-pipeline",
         "graph-review",

@@ -444,3 +444,42 @@ fn try_prompts(wanted: &Value, bench: &Bench) -> Result<(), Mismatch> {
     }
     Ok(())
 }
+
+#[test]
+fn a_run_with_extensions_needs_its_file_no_more() {
+    let bench = Bench::new();
+    for (file, reason) in
+        [("own-condition.yaml", "well_tested"), ("own-topology.yaml", "completed")]
+    {
+        let text = std::fs::read_to_string(format!(
+            "{}/../../examples/{file}",
+            env!("CARGO_MANIFEST_DIR")
+        ));
+        bench.write(file, &text.expect("it is an example"));
+        let ran = bench.call(["run", file, "Do it", "--json"]).must_be(0).json();
+        assert_eq!(ran["reason"], reason);
+        bench.write(file, "agents: []\n");
+        bench.call(["replay", "last"]).must_be(0);
+        let report = bench.call(["report", "last"]).must_be(0).stdout;
+        let words = if reason == "completed" { reason } else { "at least twice and nothing fails" };
+        assert!(report.contains(words), "{report}");
+    }
+}
+
+#[test]
+fn programs_are_shown_the_edges_and_conditions_that_extensions_make() {
+    let bench = Bench::new();
+    for file in ["own-condition.yaml", "own-topology.yaml"] {
+        let text = std::fs::read_to_string(format!(
+            "{}/../../examples/{file}",
+            env!("CARGO_MANIFEST_DIR")
+        ));
+        bench.write(file, &text.expect("it is an example"));
+    }
+    let checked = bench.call(["check", "own-topology.yaml", "--json"]).must_be(0).json();
+    assert_eq!(checked["graph"]["edges"][1]["label"], "your part");
+    assert_eq!(checked["graph"]["edges"].as_array().map(Vec::len), Some(6));
+    let checked = bench.call(["check", "own-condition.yaml", "--json"]).must_be(0).json();
+    assert_eq!(checked["termination"]["any_of"][0]["well_tested"]["rounds"], 2);
+    assert_eq!(checked["bounds"]["turns"]["min"], 1, "it may hold at once");
+}
