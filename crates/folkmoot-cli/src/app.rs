@@ -40,6 +40,16 @@ pub(crate) struct Global {
     json: bool,
 }
 
+impl Global {
+    /// The same flags, with results printed as a command's own flag says.
+    pub(crate) fn printing(self, output: Option<Output>) -> Global {
+        match output {
+            Some(output) => Global { output, json: false, ..self },
+            None => self,
+        }
+    }
+}
+
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {

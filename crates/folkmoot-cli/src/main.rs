@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return exit::misused(&error),
     };
-    let app = App::new(global);
+    let app = App::new(global.printing(command.output()));
     let exit = run(command, &app).unwrap_or_else(|error| exit::report(&error, &app));
     exit.into()
 }

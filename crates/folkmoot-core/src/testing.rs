@@ -1,6 +1,6 @@
 //! Teams, worlds and rendered logs for the tests of this crate.
 
-use std::{fmt::Write, sync::Arc};
+use std::{collections::BTreeMap, fmt::Write, sync::Arc};
 
 use crate::{
     call::{Call, FailureKind, Part, Tokens, Usage},
@@ -9,6 +9,10 @@ use crate::{
     key::Key,
     known::Entry,
     limits::Limits,
+    programs::{
+        Clocks,
+        graph::{Edge, Graph, JudgeError, OnFailure, Remedy, Routing, Structure, USUAL_CAP},
+    },
     render,
     run::Run,
     sim::{Happening, Sim, World},
@@ -44,6 +48,25 @@ fn scripted(text: &str) -> ScriptedReply {
         (None, _) => Says::Text(text.into()),
     };
     ScriptedReply { delay, says, usage: Tokens::default() }
+}
+
+/// A graph of these edges and nothing else.
+pub(crate) fn graph(edges: Vec<Edge>) -> Graph {
+    let has_loop = !Structure::of(&edges).loops.is_empty();
+    Graph {
+        edges,
+        topology: None,
+        cap: has_loop.then_some(USUAL_CAP),
+        termination: None,
+        judge: None,
+        judge_error: JudgeError::Stop,
+        on_failure: OnFailure { retry: 0, then: Remedy::Stop },
+        nodes: BTreeMap::new(),
+        result: None,
+        routing: Routing::Engine,
+        findings: None,
+        clocks: Clocks::default(),
+    }
 }
 
 pub(crate) fn spec(agents: Vec<Agent>, collaboration: Collaboration) -> Spec {

@@ -1,44 +1,156 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use folkmoot_core::{
     bounds::Bounds,
     check,
-    diagnostic::Severity,
+    diagnostic::{Diagnostic, Severity},
     team::{Agent, Target},
 };
 use serde_json::{Value, json};
 
-use super::team::{Origin, Team};
-use crate::{app::App, exit::Exit};
+use super::team::{Origin, Team, UNREADABLE};
+use crate::{
+    app::{App, Output},
+    exit::{Exit, Refusal},
+    terminal::{
+        diagnostics,
+        sarif::{self, Findings},
+    },
+};
 
-/// Checks a team file: errors, warnings, and what a run takes. No model is called.
+/// Checks team files: errors, warnings, and what a run takes. No model is called.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// The team file
-    team: PathBuf,
+    /// The team files
+    #[arg(value_name = "TEAM", required = true)]
+    teams: Vec<PathBuf>,
+    /// How the findings are printed, instead of --output
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+}
+
+/// How findings are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// One JSON value.
+    Json,
+    /// The format of code scanners, SARIF 2.1.0.
+    Sarif,
 }
 
 impl Check {
+    /// How results are printed, if its own flag says so.
+    pub(super) fn output(&self) -> Option<Output> {
+        self.format.map(|format| match format {
+            Format::Text => Output::Text,
+            Format::Json | Format::Sarif => Output::Json,
+        })
+    }
+
     pub(crate) fn run(self, app: &App) -> Result<Exit> {
-        let mut team = Team::check(app, &Origin::File(self.team), None, &[])?;
-        let unusable = team.unusable(Severity::Warning);
-        team.checked.diagnostics.extend(unusable);
-        team.leave_out_unusable();
-        if app.wants_json() {
-            app.print_json(&findings(&team));
-        } else {
-            team.tell_people(app);
-            if let Some(bounds) = team.checked.bounds.as_ref().filter(|_| team.checked.is_valid()) {
-                app.print(&in_words(bounds));
+        let reports = self.teams.iter().map(|file| Report::of(app, file));
+        let reports: Vec<Report> = reports.collect::<Result<_>>()?;
+        let is_valid = reports.iter().all(Report::is_valid);
+        match &reports[..] {
+            all if self.format == Some(Format::Sarif) => {
+                let files: Vec<Findings> = all.iter().map(Report::findings).collect();
+                app.print_json(&sarif::log(&files, &std::env::current_dir()?));
             }
+            [Report { checked: Err(refusal), .. }] => return Err(refusal.0.clone().into()),
+            [Report { checked: Ok(team), .. }] if app.wants_json() => {
+                app.print_json(&report(team));
+            }
+            [Report { checked: Ok(team), .. }] => {
+                team.tell_people(app);
+                sound(team).iter().for_each(|line| app.print(line));
+            }
+            all if app.wants_json() => {
+                let files: Vec<Value> = all.iter().map(Report::as_json).collect();
+                app.print_json(&json!({ "valid": is_valid, "files": files }));
+            }
+            all => all.iter().for_each(|it| it.tell_people(app)),
         }
-        Ok(if team.checked.is_valid() { Exit::DONE } else { Exit::USAGE })
+        Ok(if is_valid { Exit::DONE } else { Exit::USAGE })
     }
 }
 
-fn findings(team: &Team) -> Value {
+/// One of the files, and what was found in it.
+struct Report {
+    file: PathBuf,
+    /// The team, or why the file cannot be read, also as a finding.
+    checked: std::result::Result<Team, (Refusal, [Diagnostic; 1])>,
+}
+
+impl Report {
+    fn of(app: &App, file: &Path) -> Result<Report> {
+        let checked = match Team::check(app, &Origin::File(file.to_owned()), None, &[]) {
+            Ok(mut team) => {
+                let unusable = team.unusable(Severity::Warning);
+                team.checked.diagnostics.extend(unusable);
+                team.leave_out_unusable();
+                Ok(team)
+            }
+            Err(error) => match error.downcast::<Refusal>()? {
+                it if it.code == UNREADABLE => {
+                    let found = Diagnostic::error(UNREADABLE, it.message.as_str());
+                    Err((it, [found]))
+                }
+                other => return Err(other.into()),
+            },
+        };
+        Ok(Report { file: file.to_owned(), checked })
+    }
+
+    fn is_valid(&self) -> bool {
+        self.checked.as_ref().is_ok_and(|team| team.checked.is_valid())
+    }
+
+    fn findings(&self) -> Findings<'_> {
+        let (text, found) = match &self.checked {
+            Ok(Team { checked, .. }) => (&*checked.text, &checked.diagnostics[..]),
+            Err((_, found)) => ("", &found[..]),
+        };
+        Findings { file: &self.file, text, found }
+    }
+
+    /// The report of a file among others, by its name.
+    fn as_json(&self) -> Value {
+        let mut told = json!({ "file": self.file.display().to_string() });
+        let own = match &self.checked {
+            Ok(team) => report(team),
+            Err((_, [found])) => {
+                json!({ "valid": false, "errors": [found.located("")], "warnings": [], "hints": [] })
+            }
+        };
+        let fields = told.as_object_mut().expect("it is a map");
+        fields.extend(own.as_object().cloned().unwrap_or_default());
+        told
+    }
+
+    fn tell_people(&self, app: &App) {
+        let name = self.file.display().to_string();
+        let end = match &self.checked {
+            Ok(team) => {
+                team.tell_people(app);
+                sound(team)
+            }
+            Err((_, found)) => {
+                let source = diagnostics::Source { name: &name, text: "" };
+                app.tell(&diagnostics::render(&app.screen(), source, found));
+                None
+            }
+        };
+        let end = end.unwrap_or_else(|| "not sound".to_owned());
+        app.print(&format!("{}: {end}", app.page().line(&name)));
+    }
+}
+
+/// A report as programs read it.
+fn report(team: &Team) -> Value {
     let agents: Vec<Value> = team.checked.team.agents.iter().map(agent).collect();
     let mut found = json!({
         "valid": team.checked.is_valid(),
@@ -60,6 +172,9 @@ fn findings(team: &Team) -> Value {
                 stages.push(json!({ "name": name, "graph": graph, "termination": termination }));
             }
         }
+    }
+    for (stage, taken) in stages.iter_mut().zip(team.checked.stages()) {
+        stage["bounds"] = json!(taken);
     }
     if !stages.is_empty() {
         found["stages"] = json!(stages);
@@ -95,6 +210,11 @@ pub(super) fn label(target: &Target) -> Option<String> {
         Target::Model(model) if check::is_unset(model) => None,
         Target::Model(_) | Target::Script(_) | Target::Demo => target.label(),
     }
+}
+
+/// What a run of a sound team takes, in words.
+fn sound(team: &Team) -> Option<String> {
+    team.checked.bounds.as_ref().filter(|_| team.checked.is_valid()).map(in_words)
 }
 
 fn in_words(bounds: &Bounds) -> String {

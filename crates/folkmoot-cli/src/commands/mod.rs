@@ -35,7 +35,10 @@ mod watch;
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::{app::App, exit::Exit};
+use crate::{
+    app::{App, Output},
+    exit::Exit,
+};
 
 /// What can be asked.
 #[derive(Debug, Subcommand)]
@@ -68,6 +71,11 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// How results are printed, if a flag of the command's own says so.
+    pub(crate) fn output(&self) -> Option<Output> {
+        if let Command::Check(it) = self { it.output() } else { None }
+    }
+
     /// Carries the command out.
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
         match self {

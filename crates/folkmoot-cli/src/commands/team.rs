@@ -31,6 +31,9 @@ use crate::{
 /// The largest task, and the largest file of a team, in bytes.
 const LARGEST: u64 = 1 << 20;
 
+/// What a refusal is called whose team file cannot be read.
+pub(super) const UNREADABLE: &str = "unreadable_team";
+
 /// A team and a task.
 #[derive(Debug, Args)]
 pub(crate) struct TeamArgs {
@@ -434,5 +437,5 @@ fn leave_out(team: &mut folkmoot_core::team::Team, providers: &Providers) -> Vec
 
 fn unreadable(file: &Path, error: &std::io::Error) -> Refusal {
     let message = format!("cannot read the team file {}: {error}", file.display());
-    Refusal::new("unreadable_team", message)
+    Refusal::new(UNREADABLE, message)
 }

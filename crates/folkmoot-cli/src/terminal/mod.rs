@@ -8,7 +8,7 @@
 //!   standard output.
 //! - When it is over: [`result`].
 //! - While many are simulated: [`meter`]; then: [`survey`].
-//! - On request: [`show`], [`plan`], [`tables`], [`diagnostics`], [`checkup`].
+//! - On request: [`show`], [`plan`], [`tables`], [`diagnostics`] or for programs [`sarif`], [`checkup`].
 
 mod board;
 mod calls;
@@ -25,6 +25,7 @@ pub(crate) mod plain;
 pub(crate) mod plan;
 pub(crate) mod progress;
 pub(crate) mod result;
+pub(crate) mod sarif;
 pub(crate) mod screen;
 pub(crate) mod show;
 pub(crate) mod sink;

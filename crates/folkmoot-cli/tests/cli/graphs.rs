@@ -307,7 +307,7 @@ fn sorted(list: &Value) -> Vec<Value> {
 
 // ---- how a run goes
 
-fn steps_of(result: &Value) -> Vec<Value> {
+pub(crate) fn steps_of(result: &Value) -> Vec<Value> {
     let mut steps: Vec<Value> = Vec::new();
     for entry in items(&result["rounds"]) {
         for mut step in items(&entry["steps"]) {

@@ -12,6 +12,7 @@ mod exported;
 mod failover;
 mod faults;
 mod fork;
+mod graph_files;
 mod graphs;
 #[cfg(unix)]
 mod held;
@@ -27,6 +28,7 @@ mod plan;
 mod processes;
 mod readme;
 mod records;
+mod reports;
 #[cfg(unix)]
 mod resuming;
 mod retry;

@@ -56,6 +56,8 @@ pub(super) struct Forecast<'a> {
     pub(super) shares: BTreeMap<&'a AgentId, Take>,
     /// The longest chain of calls of which each waits for the one before.
     pub(super) path: u64,
+    /// Agents that repeat what they are shown, and to whom their own words can come back.
+    pub(super) echoes: Vec<Arc<str>>,
     /// What a graph takes if no call fails (graph.md §16); all else holds whatever fails.
     pub(super) unfailing: Option<Taken>,
 }
@@ -75,6 +77,7 @@ impl<'a> Forecast<'a> {
             phases: Vec::new(),
             shares: shares.collect(),
             path: 0,
+            echoes: Vec::new(),
             unfailing: None,
         }
     }

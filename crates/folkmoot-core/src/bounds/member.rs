@@ -135,6 +135,12 @@ impl<'a> Member<'a> {
         self.chain.iter().map(|it| it.said(read)).fold(Most::NOTHING, Most::or)
     }
 
+    /// Whether its replies are as long as what it is shown.
+    pub(super) fn repeats(&self) -> bool {
+        let repeats = |it: &Asked| it.model().is_none() && it.said(Most::UNKNOWN) == Most::UNKNOWN;
+        self.chain.iter().any(repeats)
+    }
+
     /// Answers of a turn at most, those that ask for tools among them.
     fn steps(&self) -> u64 {
         let has_tools = self.chain.iter().any(Asked::has_tools);

@@ -22,6 +22,7 @@ use serde::Serialize;
 pub use self::{
     fits::{Effective, Fit},
     forecast::Phase,
+    graph::Taken,
     take::{Cost, Range, Span, Take},
     unknown::Unknown,
 };

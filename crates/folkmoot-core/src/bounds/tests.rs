@@ -5,10 +5,11 @@ use crate::{
     money::{Money, Price},
     programs::{
         Adaptive, Broadcast, Clocks, Consensus, Convergence, Debate, Relay, Sequential, Supervise,
+        graph::{Edge, PARENT},
     },
     spec::Spec,
     team::{Agent, Fallback, Model, Target},
-    testing::{agent, ids, play, spec},
+    testing::{self, agent, ids, play, spec},
     time::Duration,
 };
 
@@ -330,4 +331,25 @@ fn a_large_team_is_bounded_at_once() {
     let bounds = bounds(&spec(agents, Collaboration::Broadcast(broadcast)));
     assert_eq!(bounds.total.calls, Range { min: 100_000, max: 100_000 });
     assert!(bounds.total.tokens.max.is_some());
+}
+
+#[test]
+fn an_echo_in_a_loop_is_named_as_what_keeps_tokens_from_being_known() {
+    let file = |reply: &[&str]| {
+        let edges = [(PARENT, "a"), ("a", "b"), ("b", "a"), ("b", PARENT)];
+        let edges = edges.map(|(from, to)| Edge::new(from, to)).to_vec();
+        let graph = testing::graph(edges);
+        let known = Model { max_output_tokens: Some(100), ..Model::new("p", "m") };
+        spec(vec![agent("a", reply), model("b", known)], Collaboration::Graph(graph))
+    };
+    let echo = bounds(&file(&[]));
+    assert_eq!(echo.total.tokens.max, None);
+    let told: Vec<&str> = echo.unknown.iter().map(|it| &*it.message).collect();
+    assert!(
+        told.contains(&"\"a\" repeats what it reads, and its words can come back to it"),
+        "{told:?}"
+    );
+    let worded = bounds(&file(&["A"]));
+    assert!(worded.total.tokens.max.is_some());
+    assert!(worded.unknown.iter().all(|it| it.of != Limit::Tokens), "{:?}", worded.unknown);
 }

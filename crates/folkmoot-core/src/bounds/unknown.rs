@@ -1,6 +1,9 @@
 //! What keeps a bound from being known, and what would make it known.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde::Serialize;
 
@@ -40,6 +43,18 @@ pub(super) fn all(
             of: Limit::Tokens,
             message: "the task is not known, and every request holds it".into(),
             help: "give the task".into(),
+            key: None,
+        });
+    }
+    let echoes: BTreeSet<&Arc<str>> = forecast.echoes.iter().collect();
+    for name in echoes.into_iter().filter(|_| total.tokens.max.is_none()) {
+        unknown.push(Unknown {
+            of: Limit::Tokens,
+            message: format!(
+                "{} repeats what it reads, and its words can come back to it",
+                quoted(name)
+            ),
+            help: "give it replies of its own, or what reads them a context window".into(),
             key: None,
         });
     }

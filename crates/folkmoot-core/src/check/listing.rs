@@ -1,6 +1,6 @@
 //! Which agents are meant by names in a file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -16,6 +16,30 @@ pub(super) fn find<'t>(team: &'t Team, name: &str) -> Option<&'t Agent> {
     by_name.or_else(|| team.agents.iter().find(|agent| agent.id.as_str() == name))
 }
 
+/// The agents of a team by all that names them, for whoever looks many of them up.
+pub(super) struct Roster<'t> {
+    names: BTreeMap<String, &'t Agent>,
+    ids: BTreeMap<&'t str, &'t Agent>,
+}
+
+impl<'t> Roster<'t> {
+    /// Those of `team`.
+    pub(super) fn of(team: &'t Team) -> Roster<'t> {
+        let mut roster = Roster { names: BTreeMap::new(), ids: BTreeMap::new() };
+        for agent in &team.agents {
+            roster.names.entry(agent.name.nfc().collect()).or_insert(agent);
+            roster.ids.entry(agent.id.as_str()).or_insert(agent);
+        }
+        roster
+    }
+
+    /// The agent meant by a name, as [`find`] finds it.
+    pub(super) fn find(&self, name: &str) -> Option<&'t Agent> {
+        let name: String = name.nfc().collect();
+        self.names.get(&name).or_else(|| self.ids.get(&*name)).copied()
+    }
+}
+
 /// The agents that a list names.
 pub(super) struct Listing<'t> {
     /// Those that exist, as listed.
@@ -28,7 +52,8 @@ impl<'t> Listing<'t> {
     /// The agents that `items` name.
     pub(super) fn of(items: &[Item], team: &'t Team) -> Listing<'t> {
         let names = items.iter().filter_map(Item::text);
-        let meant: Vec<_> = names.map(|name| (&**name, find(team, name))).collect();
+        let roster = Roster::of(team);
+        let meant: Vec<_> = names.map(|name| (&**name, roster.find(name))).collect();
         let ids = meant.iter().map(|(name, agent)| agent.map_or(*name, |agent| agent.id.as_str()));
         let distinct = ids.collect::<BTreeSet<_>>().len();
         Listing { agents: meant.into_iter().filter_map(|(_, agent)| agent).collect(), distinct }

@@ -20,7 +20,7 @@ pub use strategies::parameters;
 pub use team::{Environment, Workplace, is_unset, left_out_of};
 
 use crate::{
-    bounds::Bounds,
+    bounds::{Bounds, Taken},
     check::{extensions::Extensions, lints::Lints},
     diagnostic::{Diagnostic, ENOUGH, Severity},
     extension::Registry,
@@ -128,6 +128,16 @@ impl Checked {
             Some(Collaboration::Stages(it)) => {
                 let stages = it.stages.iter();
                 stages.map(|it| (Some(it.name.clone()), graph::view(&it.graph))).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// What each of its stages takes, if it has some and is sound.
+    pub fn stages(&self) -> Vec<Taken> {
+        match self.spec.as_ref().map(|spec| &spec.collaboration) {
+            Some(Collaboration::Stages(it)) => {
+                it.stages.iter().map(|it| Taken::of(&it.graph, &self.team)).collect()
             }
             _ => Vec::new(),
         }

@@ -14,6 +14,7 @@ mod laws;
 mod programs;
 mod retries;
 mod stops;
+mod tight;
 mod trial;
 mod windows;
 mod world;

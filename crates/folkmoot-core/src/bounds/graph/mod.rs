@@ -8,8 +8,10 @@
 mod paths;
 mod shape;
 
-pub(in crate::bounds) use shape::Taken;
+pub use shape::Taken;
 use shape::{AFTER_THE_END, Gated, Shape, is_criterion};
+
+use std::collections::BTreeMap;
 
 use super::{
     forecast::{Forecast, WORDS},
@@ -52,7 +54,7 @@ impl Forecast<'_> {
         let works = self.along("graph", &shape, team, Most::NOTHING);
         match graph.routing {
             Routing::Engine => self.closing(works, team),
-            Routing::Lead => self.leading(team),
+            Routing::Lead => self.leading("lead", team),
         }
     }
 
@@ -69,6 +71,10 @@ impl Forecast<'_> {
         let mut works = Most::NOTHING;
         for (stage, shape) in stages.stages.iter().zip(&shapes) {
             works = self.along(&stage.name, shape, team, works);
+            match stage.graph.routing {
+                Routing::Engine => {}
+                Routing::Lead => self.leading(&stage.name, team),
+            }
         }
         self.closing(works, team);
     }
@@ -87,16 +93,19 @@ impl Forecast<'_> {
             self.add("dispatch", &dispatch.agents, take).any = true;
             self.charge(agent, take);
         }
-        self.leading(team);
+        self.leading("lead", team);
     }
 
     /// What each agent is told of its place.
     fn brief_all(&mut self, shapes: &[&Shape], team: &Team) {
+        let names: BTreeMap<&AgentId, &str> =
+            team.everyone().map(|agent| (&agent.id, &*agent.name)).collect();
+        let name = |id: &AgentId| names[id];
         for agent in team.everyone() {
             let role = |language| {
                 let roles = shapes
                     .iter()
-                    .filter_map(|it| it.graph.role_in(it.structure, team, &agent.id, language));
+                    .filter_map(|it| it.graph.role_in(it.structure, &name, &agent.id, language));
                 roles.map(|role| role.len() as u64 + 2).sum::<u64>()
             };
             self.brief(&agent.id, role(Language::English).max(role(Language::Chinese)));
@@ -113,20 +122,20 @@ impl Forecast<'_> {
     }
 
     /// The lead works in turns of its own; each of its requests is a call.
-    fn leading(&mut self, team: &Team) {
+    fn leading(&mut self, phase: &str, team: &Team) {
         let Some(lead) = team.lead() else { return };
         let names: u64 = team.agents.iter().map(|it| 8 * it.name.len() as u64 + 64).sum();
         self.lead(&lead.id);
         let member = self.member(&lead.id);
         let turn = member.turn(member.opening + (names + 2 * WORDS));
         let take = Take { calls: turn.take.requests, ..turn.take };
-        self.add("lead", std::slice::from_ref(&lead.id), take);
+        self.add(phase, std::slice::from_ref(&lead.id), take);
         self.charge(&lead.id, take);
     }
 
-    /// What a lead adds to a prompt: its own words, and what it has noted.
+    /// What a lead adds to a prompt: its own words, those to another attempt, and what it has noted.
     fn order(&self, lead: &AgentId) -> Most {
-        escaped(self.member(lead).said(Most::UNKNOWN)).times(2) + WORDS
+        escaped(self.member(lead).said(Most::UNKNOWN)).times(3) + WORDS
     }
 
     /// One graph, to whose first agents these works come. Gives what its works come to.
@@ -220,7 +229,9 @@ impl Forecast<'_> {
         let failures = asked.saturating_mul(u64::from(MOST_RETRIES) + 1);
         let member = self.member(&lead.id);
         let name = 4 * shape.longest_name(|id| &self.member(id).agent.name);
-        let read = member.opening + (name + ERROR as u64 * CHARACTER + WORDS);
+        let state: u64 = team.agents.iter().map(|it| 8 * it.name.len() as u64 + 64).sum();
+        let errors = 2 * ERROR as u64 * CHARACTER;
+        let read = member.opening + (state + name + errors + 2 * WORDS);
         let take = member.turn(read).take.perhaps().times(failures.saturating_mul(ASKED));
         self.add(phase, std::slice::from_ref(&lead.id), take);
         self.charge(&lead.id, take);
@@ -283,6 +294,10 @@ impl Forecast<'_> {
             sizes.quotes[agent] = own;
             carries[agent] = Some(if shape.passes_on(agent) { shown + own } else { own });
         }
+        let members = (0..count).filter(|at| goes_round(*at)).map(|at| self.member(id(at)));
+        let echoes = members.filter(|it| it.repeats()).map(|it| it.agent.name.clone());
+        let echoes: Vec<_> = echoes.collect();
+        self.echoes.extend(echoes);
         sizes
     }
 }

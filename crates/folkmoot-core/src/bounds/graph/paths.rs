@@ -21,53 +21,49 @@ impl Shape<'_> {
     fn cheapest_way(&self) -> u64 {
         let choices: Vec<(usize, Vec<usize>)> = (0..self.count())
             .filter(|agent| self.structure.decides(*agent))
-            .map(|agent| {
-                let out = self.structure.out(agent).iter().copied();
-                let onward = out.filter(|edge| {
-                    !self.structure.is_back(*edge) && !self.graph.edges[*edge].is_for_failures()
-                });
-                (agent, onward.collect())
-            })
+            .map(|agent| (agent, self.onward_from(agent).collect()))
             .filter(|(_, options): &(usize, Vec<usize>)| !options.is_empty())
             .collect();
         let ways = choices.iter().try_fold(1_usize, |ways, (_, options)| {
             ways.checked_mul(options.len()).filter(|ways| *ways <= MOST_WAYS)
         });
         let Some(ways) = ways else { return self.shortest_path() };
+        let target = |edge: &usize| self.structure.target(*edge);
+        let mut onward: Vec<Vec<usize>> = (0..self.count())
+            .map(|agent| {
+                let edges = self.onward_from(agent).filter(|_| !self.structure.decides(agent));
+                edges.filter_map(|edge| target(&edge)).collect()
+            })
+            .collect();
         let least = (0..ways).map(|mut way| {
-            let chosen: BTreeMap<usize, usize> = (choices.iter())
-                .map(|(agent, options)| {
-                    let option = options[way % options.len()];
-                    way /= options.len();
-                    (*agent, option)
-                })
-                .collect();
-            self.steps_with(&chosen)
+            for (agent, options) in &choices {
+                onward[*agent] = target(&options[way % options.len()]).into_iter().collect();
+                way /= options.len();
+            }
+            self.steps_along(&onward)
         });
         least.min().unwrap_or_default()
     }
 
-    /// How many agents run if these choices are made and nothing goes back.
-    fn steps_with(&self, chosen: &BTreeMap<usize, usize>) -> u64 {
-        let mut ran: BTreeSet<usize> = self.structure.entries().collect();
-        let mut rest: Vec<usize> = ran.iter().copied().collect();
+    /// The edges of an agent that lead forward, or out.
+    fn onward_from(&self, agent: usize) -> impl Iterator<Item = usize> + '_ {
+        self.structure.out(agent).iter().copied().filter(|edge| {
+            !self.structure.is_back(*edge) && !self.graph.edges[*edge].is_for_failures()
+        })
+    }
+
+    /// How many agents run if each hands its work to these and to no others.
+    fn steps_along(&self, onward: &[Vec<usize>]) -> u64 {
+        let mut has_run = vec![false; self.count()];
+        let mut rest: Vec<usize> = self.structure.entries().collect();
+        let mut steps = 0;
         while let Some(agent) = rest.pop() {
-            let edges: Vec<usize> = match chosen.get(&agent) {
-                Some(edge) => vec![*edge],
-                None if self.structure.decides(agent) => Vec::new(),
-                None => self.structure.out(agent).to_vec(),
-            };
-            for edge in edges {
-                let is_onward =
-                    !self.structure.is_back(edge) && !self.graph.edges[edge].is_for_failures();
-                if let Some(to) = self.structure.target(edge).filter(|_| is_onward)
-                    && ran.insert(to)
-                {
-                    rest.push(to);
-                }
+            if !std::mem::replace(&mut has_run[agent], true) {
+                steps += 1;
+                rest.extend(&onward[agent]);
             }
         }
-        ran.len() as u64
+        steps
     }
 
     /// The fewest agents on a way from the lead to an end.
@@ -172,11 +168,12 @@ impl Shape<'_> {
 
     fn weight_of_loop(&self, own: usize, runs: &[u64]) -> u64 {
         let agents = &self.structure.loops[own].agents;
-        let is_inside = |edge: usize| {
-            let from = self.structure.source(edge).filter(|it| agents.contains(it));
-            from.is_some() && self.structure.target(edge).is_some_and(|it| agents.contains(&it))
+        let stays = |edge: &usize| {
+            let to = self.structure.target(*edge);
+            to.is_some_and(|to| self.structure.loop_of(to) == Some(own))
         };
-        let edges: Vec<usize> = (0..self.graph.edges.len()).filter(|at| is_inside(*at)).collect();
+        let out = agents.iter().flat_map(|agent| self.structure.out(*agent));
+        let edges: Vec<usize> = out.copied().filter(stays).collect();
         let back = edges.iter().filter(|edge| self.structure.is_back(**edge));
         let heads: BTreeSet<Option<usize>> =
             back.map(|edge| self.structure.target(*edge)).collect();
@@ -187,7 +184,8 @@ impl Shape<'_> {
             .filter(|edge| !self.structure.is_back(*edge))
             .filter_map(|edge| Some((self.structure.source(edge)?, self.structure.target(edge)?)))
             .collect();
-        self.rounds(own).saturating_mul(longest_path(agents, &forward))
+        let cap = self.graph.cap_of(self.structure, &self.structure.loops[own]).max(1);
+        u64::from(cap).saturating_mul(longest_path(agents, &forward))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
+
 use crate::{
     bounds::Range,
     programs::graph::{Dispatch, Graph, Group, Join, Remedy, Requires, Routing, Structure, Test},
@@ -14,15 +16,23 @@ const CALLS_OF_A_FAILURE: u64 = 2;
 /// How many dispatches are still run after the end.
 pub(super) const AFTER_THE_END: u64 = 3;
 
-/// What a graph takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::bounds) struct Taken {
-    pub(in crate::bounds) turns: Range,
-    pub(in crate::bounds) calls: Range,
-    pub(in crate::bounds) critical_path: u64,
+/// What a graph takes, if no call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Taken {
+    /// Steps.
+    pub turns: Range,
+    /// Requests.
+    pub calls: Range,
+    /// The longest chain of steps of which each waits for the one before.
+    pub critical_path: u64,
 }
 
 impl Taken {
+    /// What one graph of a team takes, without its lead's closing call.
+    pub fn of(graph: &Graph, team: &Team) -> Taken {
+        Taken::by(&Shape::of(graph, &Structure::of(&graph.edges)), team)
+    }
+
     /// What a graph takes, without its lead's closing call.
     pub(super) fn by(shape: &Shape, team: &Team) -> Taken {
         let runs = shape.runs(|own| shape.rounds(own));
@@ -158,7 +168,7 @@ impl<'a> Shape<'a> {
     /// The agents to which a loop can send work.
     fn behind_loops(&self) -> BTreeSet<usize> {
         let entered = self.structure.loops.iter().filter_map(|it| it.agents.first());
-        entered.flat_map(|agent| self.structure.reached(*agent, |_| true)).collect()
+        self.structure.reached_from(entered.copied(), |_| true)
     }
 
     /// Whether an agent is asked once more for its choice.

@@ -6,10 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::Reading;
 use crate::{
-    check::{
-        extensions::{Given, others},
-        listing,
-    },
+    check::extensions::{Given, others},
     diagnostic::{Diagnostic, Place, quoted},
     extension::Rule,
     file::{
@@ -110,7 +107,7 @@ impl Reading<'_> {
             self.tell("bad_value", message, &place);
             return None;
         }
-        let declared_by = listing::find(self.team, criterion.trim()).map(|agent| agent.id.clone());
+        let declared_by = self.roster.find(criterion.trim()).map(|agent| agent.id.clone());
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if declared_by.is_none() && criterion.trim().chars().all(is_word) {
             let name = quoted(criterion.trim());
@@ -217,7 +214,7 @@ impl Reading<'_> {
     fn written(&self, fields: &Fields) -> Value {
         let value = |key: &str, item: &Item| match &item.content {
             Content::Text(name) if matches!(key, "agent" | "loop") => {
-                let agent = listing::find(self.team, name.trim());
+                let agent = self.roster.find(name.trim());
                 agent.map_or_else(|| json!(name), |agent| json!(agent.id))
             }
             Content::Text(text) => json!(text),

@@ -4,10 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Reading, trial::Trials};
 use crate::{
-    check::{
-        extensions::{BAD_EXTENSION, Given, misplaced, others},
-        listing,
-    },
+    check::extensions::{BAD_EXTENSION, Given, misplaced, others},
     diagnostic::{Diagnostic, Place, quoted},
     extension::Expression,
     file::item::{Fields, Item},
@@ -115,7 +112,7 @@ impl Reading<'_> {
 
     /// The agents of the topology, each once.
     fn listed(&mut self) -> Vec<AgentId> {
-        let mut agents = Vec::new();
+        let (mut agents, mut known) = (Vec::new(), BTreeSet::new());
         for item in self.given.list("agents") {
             if let Some(text) = item.text().filter(|_| item.is_bare) {
                 let message = format!("agents must be a list of names; got {text}");
@@ -123,11 +120,11 @@ impl Reading<'_> {
                 continue;
             }
             let Some(agent) = self.named("agents", item) else { continue };
-            if agents.contains(&agent) {
+            if known.insert(agent.clone()) {
+                agents.push(agent);
+            } else {
                 let message = format!("{} is listed twice in agents", quoted(agent.as_str()));
                 self.tell("bad_name", message, &item.place);
-            } else {
-                agents.push(agent);
             }
         }
         agents
@@ -228,7 +225,7 @@ impl Reading<'_> {
         if name == PARENT {
             return PARENT.into();
         }
-        if let Some(agent) = listing::find(self.team, name) {
+        if let Some(agent) = self.roster.find(name) {
             return agent.id.clone();
         }
         let message =
@@ -305,8 +302,7 @@ impl Reading<'_> {
 
     /// Whether the edges, as far as they can be read, mention an agent.
     pub(super) fn mentions(&self, agent: &AgentId) -> bool {
-        let is_meant =
-            |name: &str| listing::find(self.team, name).is_some_and(|it| it.id == *agent);
+        let is_meant = |name: &str| self.roster.find(name).is_some_and(|it| it.id == *agent);
         let listed = self.given.get("topology").and(self.given.get("agents"));
         let listed = listed.map_or(&[][..], |_| self.given.list("agents"));
         let in_flow = self.given.list("flow").iter().any(|item| match item.fields() {

@@ -1,6 +1,6 @@
 //! What is legal in a graph but probably not meant (graph.md §17).
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{conditions::is_approval, edges::mentioned};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     diagnostic::{Diagnostic, Place, quoted},
     file::item::{Fields, Item},
     programs::graph::{Condition, Graph, Guard, PARENT, Routing, Structure, Test, USUAL_CAP},
-    team::{AgentId, Target, Team},
+    team::{Agent, AgentId, Target, Team},
 };
 
 /// More edges than this in `flow` are hard to follow.
@@ -17,10 +17,16 @@ const ENOUGH_EDGES: usize = 6;
 /// How many agents a topology has room for.
 const ENOUGH_AGENTS: [(&str, usize); 3] = [("pipeline", 5), ("review-loop", 4), ("star", 10)];
 
-/// Everything doubtful about a sound graph, which `given` describes.
-pub(super) fn warnings(graph: &Graph, given: &Fields, team: &Team) -> Vec<Diagnostic> {
+/// Everything doubtful about a sound graph, which `given` describes,
+/// and `shared` where it is one of several.
+pub(super) fn warnings(
+    graph: &Graph,
+    given: &Fields,
+    shared: &Fields,
+    team: &Team,
+) -> Vec<Diagnostic> {
     let structure = Structure::of(&graph.edges);
-    let lints = Lints { graph, structure: &structure, given, team };
+    let lints = Lints { graph, structure: &structure, given, shared, team };
     let mut found = lints.shape();
     found.extend(lints.decisions());
     found.extend(lints.conditions());
@@ -33,6 +39,8 @@ struct Lints<'a> {
     graph: &'a Graph,
     structure: &'a Structure,
     given: &'a Fields,
+    /// What holds for all stages, or for the only graph.
+    shared: &'a Fields,
     team: &'a Team,
 }
 
@@ -56,12 +64,12 @@ impl Lints<'_> {
             let message = format!("Exit edge from {from} to {to}: {to} is not run through it");
             found.push(self.warning("exit_to_agent", message));
         }
-        for it in &self.structure.loops {
+        for (own, it) in self.structure.loops.iter().enumerate() {
             let enters = |agent: &&usize| {
                 let mut into = self.structure.incoming(**agent).iter();
                 into.any(|edge| {
                     let from = self.structure.source(*edge);
-                    !from.is_some_and(|from| it.agents.contains(&from))
+                    from.and_then(|from| self.structure.loop_of(from)) != Some(own)
                 })
             };
             if it.agents.iter().filter(enters).nth(1).is_some() {
@@ -183,9 +191,9 @@ impl Lints<'_> {
             let message = format!("The judge {} is a participant", quoted(judge.as_str()));
             found.push(self.warning_at("judge_takes_part", message, "judge"));
         }
-        let first = self.model(judge);
-        let shared = |agent: &&AgentId| self.model(agent) == first;
-        let all = participants.len() > 1 && participants.iter().all(shared);
+        let first = self.model(self.team.agent(judge));
+        let mut taking_part = self.team.everyone().filter(|it| participants.contains(&it.id));
+        let all = participants.len() > 1 && taking_part.all(|it| self.model(it) == first);
         if let Some(model) = first.filter(|_| all) {
             let message = format!("All participants and the judge share model {}", quoted(&model));
             found.push(self.warning_at("one_model", message, "judge"));
@@ -194,8 +202,8 @@ impl Lints<'_> {
     }
 
     /// The model that answers for an agent, or that its script stands in for.
-    fn model(&self, agent: &AgentId) -> Option<Arc<str>> {
-        match &self.team.agent(agent).target {
+    fn model(&self, agent: &Agent) -> Option<Arc<str>> {
+        match &agent.target {
             Target::Model(model) if is_unset(model) => None,
             Target::Model(model) => Some(model.to_string().into()),
             Target::Script(script) => script.label.clone(),
@@ -211,7 +219,9 @@ impl Lints<'_> {
             found.push(self.hint("many_edges", message, "flow"));
         }
         let loops = self.structure.loops.len();
-        if loops > 0 && self.given.get("max_iterations").is_none() {
+        let is_capped =
+            [self.given, self.shared].iter().any(|it| it.get("max_iterations").is_some());
+        if loops > 0 && !is_capped {
             let message = format!(
                 "Cycle detected in graph but max_iterations is not set, defaulting to {USUAL_CAP}"
             );
@@ -252,11 +262,9 @@ impl Lints<'_> {
 
 /// The agents of the team that no graph uses.
 pub(super) fn orphans(graphs: &[&Graph], file: &Fields, team: &Team) -> Vec<Diagnostic> {
-    let used = |agent: &AgentId| {
-        let mut graphs = graphs.iter();
-        graphs.any(|it| mentioned(&it.edges).contains(agent) || it.judge.as_ref() == Some(agent))
-    };
-    let orphans = team.agents.iter().enumerate().filter(|(_, agent)| !used(&agent.id));
+    let used: BTreeSet<&AgentId> =
+        graphs.iter().flat_map(|it| mentioned(&it.edges).into_iter().chain(&it.judge)).collect();
+    let orphans = team.agents.iter().enumerate().filter(|(_, agent)| !used.contains(&agent.id));
     orphans
         .map(|(at, agent)| {
             let name = quoted(agent.id.as_str());

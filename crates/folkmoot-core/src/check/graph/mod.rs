@@ -16,7 +16,7 @@ use trial::Trials;
 use crate::{
     check::{
         extensions::{Extensions, misplaced},
-        listing,
+        listing::Roster,
     },
     diagnostic::{Diagnostic, Place, quoted},
     file::{
@@ -58,6 +58,8 @@ pub(super) struct Reading<'a> {
     pub(super) shared: Option<&'a Fields>,
     /// The team, with its lead if it has one.
     pub(super) team: &'a Team,
+    /// Its members by name.
+    pub(super) roster: &'a Roster<'a>,
     /// The topologies and conditions that can be named.
     pub(super) extensions: &'a Extensions<'a>,
     /// Histories to try expressions out on, once its edges are known.
@@ -98,6 +100,7 @@ impl Reading<'_> {
         let is_sound = self.told[before..].iter().all(|it| !it.is_error());
         (is_sound && !self.given.is_faulty()).then(|| Graph {
             cap: given.or(has_loop.then_some(USUAL_CAP)).filter(|_| has_loop),
+            topology: self.given.text("topology").map(|name| name.trim().into()),
             edges,
             termination,
             judge,
@@ -145,7 +148,7 @@ impl Reading<'_> {
     /// The agent that stands at `item`, as `what` refers to it.
     fn named(&mut self, what: &str, item: &Item) -> Option<AgentId> {
         let name = item.text()?.trim();
-        let found = listing::find(self.team, name).map(|agent| agent.id.clone());
+        let found = self.roster.find(name).map(|agent| agent.id.clone());
         if found.is_none() {
             let message = format!("{what} references unknown agent {}", quoted(name));
             let help = self.nearest(name);
@@ -191,7 +194,7 @@ impl Reading<'_> {
         let structure = Structure::of(edges);
         let mut nodes = BTreeMap::new();
         for (name, place, fields) in self.given.named("nodes") {
-            let Some(agent) = listing::find(self.team, name) else {
+            let Some(agent) = self.roster.find(name) else {
                 let message = format!("nodes references unknown agent {}", quoted(name));
                 let help = self.nearest(name);
                 self.told.push(Diagnostic::error("unknown_agent", message).at(place).help(help));
@@ -259,6 +262,7 @@ pub(super) fn resolve(
     read: Read,
     told: &mut Vec<Diagnostic>,
 ) -> Option<Found> {
+    let roster = &Roster::of(team);
     if given.get("strategy").is_some() {
         let message = "a collaboration is one thing; found strategy and the keys of a graph";
         told.push(Diagnostic::error("bad_config", message).at(given.key("strategy")));
@@ -268,7 +272,8 @@ pub(super) fn resolve(
             return None;
         }
         let graph =
-            Reading { given, shared: None, team, extensions, trials: None, read, told }.graph()?;
+            Reading { given, shared: None, team, roster, extensions, trials: None, read, told }
+                .graph()?;
         return Some(Found { collaboration: Collaboration::Graph(graph) });
     }
     for key in given.names().filter(|key| !BESIDE_STAGES.contains(key)) {
@@ -285,7 +290,8 @@ pub(super) fn resolve(
     for fields in items.iter().filter_map(Item::fields) {
         let shared = Some(given);
         let graph =
-            Reading { given: fields, shared, team, extensions, trials: None, read, told }.graph();
+            Reading { given: fields, shared, team, roster, extensions, trials: None, read, told }
+                .graph();
         let name = fields.text("name").map(|name| name.trim());
         let is_taken = |it: &Option<Stage>| it.as_ref().is_some_and(|it| Some(&*it.name) == name);
         if stages.iter().any(is_taken) {
@@ -337,7 +343,8 @@ impl Found {
         let graphs = self.graphs(given);
         let all: Vec<&Graph> = graphs.iter().map(|(graph, _)| *graph).collect();
         let mut told = lints::orphans(&all, file, team);
-        told.extend(graphs.iter().flat_map(|(graph, given)| lints::warnings(graph, given, team)));
+        let lints = |(graph, own): &(&Graph, &Fields)| lints::warnings(graph, own, given, team);
+        told.extend(graphs.iter().flat_map(lints));
         told
     }
 }

@@ -1,5 +1,7 @@
 //! A checked graph as programs and people are shown it (interface.md).
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -75,12 +77,9 @@ pub struct DecisionView {
 pub fn view(graph: &Graph) -> GraphView {
     let structure = Structure::of(&graph.edges);
     let id = |agent: usize| structure.agents[agent].clone();
-    let mut exit_sources: Vec<AgentId> = Vec::new();
-    for edge in graph.edges.iter().filter(|edge| edge.exit) {
-        if !exit_sources.contains(&edge.from) {
-            exit_sources.push(edge.from.clone());
-        }
-    }
+    let mut known = BTreeSet::new();
+    let exits = graph.edges.iter().filter(|edge| edge.exit);
+    let exit_sources = exits.map(|edge| &edge.from).filter(|from| known.insert(*from));
     let edges = graph.edges.iter().map(|edge| EdgeView {
         from: edge.from.clone(),
         to: edge.to.clone(),
@@ -102,7 +101,7 @@ pub fn view(graph: &Graph) -> GraphView {
     GraphView {
         edges: edges.collect(),
         entry: structure.entries().map(id).collect(),
-        exit_sources,
+        exit_sources: exit_sources.cloned().collect(),
         back_edges: back
             .map(|at| (graph.edges[at].from.clone(), graph.edges[at].to.clone()))
             .collect(),

@@ -1,12 +1,9 @@
 //! The blocks that tell agents and the lead of a graph (graph.md §14).
 
-use super::{Graph, Group, Member, PARENT, Structure, prompt::form, walk::Walk};
-use crate::{
-    programs::language,
-    render::without_tags,
-    team::{AgentId, Team},
-    words::Language,
-};
+use serde_json::Value;
+
+use super::{Graph, Group, Member, PARENT, Structure, Test, prompt::form, walk::Walk};
+use crate::{programs::language, render::without_tags, team::AgentId, words::Language};
 
 /// What people named things, or an error, on one line in which nothing can be taken for the tag of a
 /// block.
@@ -22,8 +19,17 @@ pub(super) struct State<'a> {
     /// Choices that are open: who, and between what.
     pub(super) choices: Vec<String>,
     pub(super) can_finish: bool,
-    /// Why it has ended, if it has.
-    pub(super) ended: Option<&'a str>,
+    pub(super) next: Next<'a>,
+}
+
+/// What a lead is to do.
+pub(super) enum Next<'a> {
+    /// To hand out work.
+    Dispatch,
+    /// To say what becomes of a step that failed.
+    Decide,
+    /// To write the answer, as the work has ended for this reason.
+    Close(&'a str),
 }
 
 /// What the lead is told in each turn.
@@ -34,7 +40,10 @@ pub(super) fn state(walk: &Walk, state: &State) -> String {
         if ids.is_empty() { "-".to_owned() } else { ids.join(", ") }
     };
     let mut lines = vec!["<collaboration_state>".to_owned()];
-    let status = if state.ended.is_some() { "ended" } else { "active" };
+    let status = match state.next {
+        Next::Close(_) => "ended",
+        Next::Dispatch | Next::Decide => "active",
+    };
     lines.push(format!("status: {status}"));
     lines.push(format!("step: {}", walk.journal.steps()));
     lines.push(format!("due: {}", state.due));
@@ -56,15 +65,19 @@ pub(super) fn state(walk: &Walk, state: &State) -> String {
     }
     let finish = if state.can_finish { "open" } else { "not open" };
     lines.push(format!("finish: {finish}"));
-    let next = match state.ended {
-        Some(reason) => {
+    let next = match state.next {
+        Next::Close(reason) => {
             lines.push(format!("<termination_reason>{reason}</termination_reason>"));
             language.pick(
                 "The collaboration has ended. Write the closing answer with finish.",
                 "协作已经结束。请用 finish 写出最终回答。",
             )
         }
-        None => language.pick(
+        Next::Decide => language.pick(
+            "next: decide what becomes of the step that failed.",
+            "next: 决定如何处理失败的这一步。",
+        ),
+        Next::Dispatch => language.pick(
             "next: dispatch an agent that is due; those that are due may be dispatched together.",
             "next: 派发（dispatch）一个就绪的成员；可以同时派发多个就绪的成员。",
         ),
@@ -75,11 +88,17 @@ pub(super) fn state(walk: &Walk, state: &State) -> String {
 }
 
 /// What stands in the lead's system prompt: the whole graph, and when it ends.
-fn whole(graph: &Graph, structure: &Structure, team: &Team, language: Language) -> String {
-    let mut lines = vec!["<collaboration_graph>".to_owned()];
+fn whole<'n>(
+    graph: &Graph,
+    structure: &Structure,
+    name: &dyn Fn(&AgentId) -> &'n str,
+    language: Language,
+) -> String {
+    let topology = graph.topology.as_deref().unwrap_or("custom");
+    let mut lines = vec!["<collaboration_graph>".to_owned(), format!("topology: {topology}")];
     let shown = |id: &AgentId| match id.as_str() {
         PARENT => PARENT.to_owned(),
-        text => match &*team.agent(id).name {
+        text => match name(id) {
             name if name == text => inline(text),
             name => format!("{} ({})", inline(text), inline(name)),
         },
@@ -129,7 +148,9 @@ fn conditions(group: &Group, depth: usize, lines: &mut Vec<String>) {
         for member in members {
             match member {
                 Member::One(condition) => {
-                    lines.push(format!("{indent}- {}", inline(&condition.shown())));
+                    let is_own = matches!(condition.test, Test::Own(_));
+                    let text = if is_own { condition.shown() } else { words(&condition.written) };
+                    lines.push(format!("{indent}- {}", inline(&text)));
                 }
                 Member::Group(group) => conditions(group, depth + 1, lines),
             }
@@ -137,22 +158,40 @@ fn conditions(group: &Group, depth: usize, lines: &mut Vec<String>) {
     }
 }
 
+/// A condition as people would say it: `result_matches: agent reviewer, contains "SHIP IT"`.
+fn words(written: &Value) -> String {
+    let fields = written.as_object().into_iter().flatten();
+    let fields = fields.map(|(key, value)| match value {
+        Value::Object(fields) => {
+            let parts = fields.iter().map(|(key, value)| match (key.as_str(), value) {
+                ("agent", Value::String(id)) => format!("agent {id}"),
+                (key, Value::Bool(_)) => key.to_owned(),
+                (key, value) => format!("{key} {value}"),
+            });
+            format!("{key}: {}", parts.collect::<Vec<_>>().join(", "))
+        }
+        Value::String(text) => format!("{key}: {text}"),
+        value => format!("{key}: {value}"),
+    });
+    fields.collect::<Vec<_>>().join(", ")
+}
+
 /// What stands in the system prompt of an agent of a graph: from whom it receives work, and to whom
 /// its output goes.
-pub(super) fn role(
+pub(super) fn role<'n>(
     graph: &Graph,
     structure: &Structure,
-    team: &Team,
+    name: &dyn Fn(&AgentId) -> &'n str,
     agent: &AgentId,
     language: Language,
 ) -> Option<String> {
     if agent.as_str() == PARENT {
-        return Some(whole(graph, structure, team, language));
+        return Some(whole(graph, structure, name, language));
     }
     let own = structure.number(agent)?;
     let shown = |id: &AgentId| match id.as_str() {
         PARENT => language.pick("the lead", "组长").to_owned(),
-        id_text => match &*team.agent(id).name {
+        id_text => match name(id) {
             name if name == id_text => inline(name),
             name => format!("{} ({})", inline(name), inline(id_text)),
         },

@@ -43,7 +43,7 @@ pub(super) enum How {
 impl Program for Graph {
     fn run(&self, cx: &Scope) -> Step<Ending> {
         match (self.routing, cx.spec().team.lead()) {
-            (Routing::Lead, Some(lead)) => self.led(cx, lead),
+            (Routing::Lead, Some(lead)) => Ok(self.led(cx, lead, &Begin::default())?.0),
             (Routing::Engine | Routing::Lead, _) => close(cx, &self.walk(cx, &Begin::default())?),
         }
     }
@@ -54,6 +54,7 @@ impl Program for Graph {
 /// 1. Each stage is a graph of its own, with its own rounds and clock.
 /// 2. The first agents of a later stage see the works of the one before.
 /// 3. A stage that fails, or ends at a bound, ends the run, unless it says otherwise.
+/// 4. Where the lead routes, each stage is a conversation of its own, and the last one's answer is all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stages {
     /// The stages in order.
@@ -75,13 +76,23 @@ pub struct Stage {
 impl Program for Stages {
     fn run(&self, cx: &Scope) -> Step<Ending> {
         let mut last = Walked { how: How::Completed, works: Vec::new(), steps: 0 };
-        for stage in &self.stages {
+        for (at, stage) in self.stages.iter().enumerate() {
             let begin = Begin {
                 stage: Some(&stage.name),
                 steps: last.steps,
                 works: std::mem::take(&mut last.works),
             };
-            last = stage.graph.walk(&cx.at(&stage.name), &begin)?;
+            let place = cx.at(&stage.name);
+            if let (Routing::Lead, Some(lead)) = (stage.graph.routing, cx.spec().team.lead()) {
+                let (ending, walked) = stage.graph.led(&place, lead, &begin)?;
+                let goes_on = ending.done || ending.bound && stage.goes_on;
+                if !goes_on || at + 1 == self.stages.len() {
+                    return Ok(ending);
+                }
+                last = walked;
+                continue;
+            }
+            last = stage.graph.walk(&place, &begin)?;
             let ends = match &last.how {
                 How::Completed => false,
                 How::Stopped(reason) => reason.is_bound() && !stage.goes_on,

@@ -1,13 +1,18 @@
 //! What is done about a step that failed (graph.md §12).
 
 use super::{
-    Remedy, prompt,
+    Remedy,
+    blocks::{self, Next},
+    lead::list,
+    prompt,
     tokens::{Token, Turn},
     walk::Walk,
 };
 use crate::{
     call::{Call, Fault, Prompt, Reply},
+    programs::language,
     scope::Step,
+    team::AgentId,
     verdict::{DECISIONS, Decision, Reading},
 };
 
@@ -104,7 +109,18 @@ impl Walk<'_, '_> {
         let Some(lead) = self.cx.spec().team.lead() else { return Ok(stop) };
         let place = self.graph.clocks.phase(&self.cx.at("lead"));
         let name = format!("failure-{}", self.journal.steps());
-        let question = prompt::of_failure(self.cx, self.id(turn.agent), attempt, fault);
+        let id = self.id(turn.agent);
+        let due: Vec<AgentId> =
+            self.tokens.due().into_iter().map(|it| self.id(it).clone()).collect();
+        let state = blocks::State {
+            due: list(&due),
+            failed: vec![format!("{id} ({})", prompt::error(fault, language(self.cx)))],
+            choices: Vec::new(),
+            can_finish: false,
+            next: Next::Decide,
+        };
+        let question = prompt::of_failure(self.cx, id, attempt, fault);
+        let question = question.say(blocks::state(self, &state));
         let mut reply = place.ask(&name, &lead.id, question.clone())?;
         let mut read = decision(&reply);
         if read.is_none() && !reply.is_stopped() {

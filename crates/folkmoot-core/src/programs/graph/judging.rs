@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Condition, Facts, Group, JudgeError, Test, Used, prompt,
+    Condition, Facts, Group, JudgeError, PARENT, Test, Used, prompt,
     termination::{Judged, Reason},
     tokens::Turn,
     walk::{Stop, Walk},
@@ -101,6 +101,15 @@ impl Walk<'_, '_> {
         ends.sort_by_key(|(reason, _)| reason.rank());
         let completes = self.tokens.would_complete(turn.agent, edges);
         Ok(stop_for(ends, completes))
+    }
+
+    /// Whether the termination holds by what the lead who routes has just said.
+    pub(super) fn holds_by_lead(&self) -> Option<Stop> {
+        let is_of_lead = |it: &Condition| matches!(&it.test, Test::Matches { agent, .. } if agent.as_str() == PARENT);
+        let termination = self.graph.termination.as_ref()?;
+        termination.conditions().into_iter().find(|it| is_of_lead(it))?;
+        let stop = stop_for(&self.judged(termination, &[]), false)?;
+        Some(Stop { at_step: self.journal.steps(), ..stop })
     }
 
     /// What the termination comes to if the judge says `converged` of these conditions.

@@ -88,6 +88,9 @@ pub(super) trait Desk {
     /// Waits until everybody who works has replied, and takes the replies in; gives each agent's.
     fn settle(&mut self) -> Step<Vec<(AgentId, Reply)>>;
 
+    /// Takes note of what the lead itself says.
+    fn hear(&mut self, _reply: &Reply) {}
+
     /// How things stand, for the lead; nothing where there is nothing to say.
     fn state(&self) -> Option<String>;
 
@@ -142,6 +145,9 @@ pub(super) fn run(cx: &Scope, lead: &Agent, desk: &mut dyn Desk) -> Step<Ending>
     let mut prompt = with_state(Prompt::task(), desk);
     for step in 1..=lead.max_steps.max(1) {
         let reply = chain.ask(&place, &format!("model-{step}"), prompt)?;
+        if reply.contribution().is_some() {
+            desk.hear(&reply);
+        }
         let calls = match reply.contribution() {
             _ if reply.is_stopped() => return Ok(desk.ending(None)),
             None => return Ok(Ending::failed("error", Vec::new())),
@@ -248,15 +254,22 @@ impl Notes {
     }
 }
 
-/// The words of a lead, at the end of what an agent is asked.
-pub(super) fn ordered(cx: &Scope, prompt: Prompt, order: &Order) -> Prompt {
+/// What an agent is asked with the words of its lead: behind all else, or in front of all else where
+/// a step is tried again.
+pub(super) fn ordered(cx: &Scope, mut prompt: Prompt, order: &Order) -> Prompt {
     let language = language(cx);
     let note = order.checkpoint.as_ref().map(|note| match language {
         Language::English => format!("What was noted about it so far: {note}"),
         Language::Chinese => format!("目前为止的记录：{note}"),
     });
-    let own = (!order.prompt.trim().is_empty()).then(|| order.prompt.clone());
-    note.into_iter().chain(own).fold(prompt, Prompt::say)
+    prompt = note.into_iter().fold(prompt, Prompt::say);
+    let own = Some(&order.prompt).filter(|words| !words.trim().is_empty());
+    match (own, &order.whom) {
+        (None, _) => {}
+        (Some(own), Whom::Agent(_)) => prompt = prompt.say(own.clone()),
+        (Some(own), Whom::Task(_)) => prompt.parts.insert(0, Part::Say(own.as_str().into())),
+    }
+    prompt
 }
 
 /// The agent of a step's key, `[stage/]agent/n…`.

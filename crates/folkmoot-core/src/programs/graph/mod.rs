@@ -69,6 +69,9 @@ pub const USUAL_CAP: u32 = 3;
 pub struct Graph {
     /// The edges, merged.
     pub edges: Vec<Edge>,
+    /// The topology that they come from, or some of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<Arc<str>>,
     /// How many rounds there are at the most; none in a graph without loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<u32>,
@@ -429,18 +432,19 @@ impl Graph {
 
     /// What the system prompt of an agent tells of its place.
     pub(crate) fn role(&self, team: &Team, agent: &AgentId, language: Language) -> Option<String> {
-        self.role_in(&Structure::of(&self.edges), team, agent, language)
+        let name = |id: &AgentId| &*team.agent(id).name;
+        self.role_in(&Structure::of(&self.edges), &name, agent, language)
     }
 
-    /// The same where the structure is known.
-    pub(crate) fn role_in(
+    /// The same where the structure is known, and the name of each agent.
+    pub(crate) fn role_in<'n>(
         &self,
         structure: &Structure,
-        team: &Team,
+        name: &dyn Fn(&AgentId) -> &'n str,
         agent: &AgentId,
         language: Language,
     ) -> Option<String> {
-        blocks::role(self, structure, team, agent, language)
+        blocks::role(self, structure, name, agent, language)
     }
 
     /// What the failing of an agent means.

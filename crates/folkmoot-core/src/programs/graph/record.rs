@@ -139,7 +139,8 @@ impl Walk<'_, '_> {
     fn summary(&self, earlier: Option<&Value>) -> Value {
         let loops = self.structure.loops.iter().enumerate().map(|(own, it)| {
             let agents: Vec<&AgentId> = it.agents.iter().map(|agent| self.id(*agent)).collect();
-            json!({ "agents": agents, "rounds": self.history.rounds(own), "cap": self.graph.cap })
+            let cap = self.graph.cap_of(self.structure, it);
+            json!({ "agents": agents, "rounds": self.history.rounds(own), "cap": cap })
         });
         let skipped = self.tokens.skipped.iter();
         let skipped = skipped.map(|(agent, why)| json!({ "agent": agent, "why": why }));
@@ -159,7 +160,7 @@ impl Walk<'_, '_> {
             "loops": with_earlier("loops", loops.collect()),
             "skipped": with_earlier("skipped", skipped.collect()),
             "unfinished": if is_cut_off { self.tokens.unfinished() } else { Vec::new() },
-            "refused": [],
+            "refused": with_earlier("refused", Vec::new()),
         })
     }
 

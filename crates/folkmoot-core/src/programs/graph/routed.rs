@@ -3,8 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{
-    Graph, Structure, blocks,
+    Graph, Structure,
+    blocks::{self, Next},
     choice::Options,
+    ending::Walked,
     lead::{self, Desk, Order, Whom, agent_of, guidance, list},
     prompt,
     tokens::{Token, Turn},
@@ -22,10 +24,10 @@ use crate::{
 const AFTER_THE_END: u32 = 3;
 
 impl Graph {
-    /// Lets the lead route.
-    pub(super) fn led(&self, cx: &Scope, lead: &Agent) -> Step<Ending> {
+    /// Lets the lead route; gives how it ends the work, and what that has come to.
+    pub(super) fn led(&self, cx: &Scope, lead: &Agent, begin: &Begin) -> Step<(Ending, Walked)> {
         let structure = Structure::of(&self.edges);
-        let walk = Walk::new(self, &structure, cx, &Begin::default());
+        let walk = Walk::new(self, &structure, cx, begin);
         let mut routed = Routed {
             walk,
             working: Vec::new(),
@@ -38,11 +40,10 @@ impl Graph {
         let ending = lead::run(cx, lead, &mut routed);
         routed.walk.tell();
         cx.tell(|account| {
-            if let Some(graph) = &mut account.graph {
-                graph["refused"] = json!(routed.refused);
-            }
+            let told = account.graph.as_mut().and_then(|graph| graph["refused"].as_array_mut());
+            told.into_iter().for_each(|told| told.extend(routed.refused.iter().cloned()));
         });
-        ending
+        Ok((ending?, routed.walk.walked()))
     }
 }
 
@@ -72,6 +73,7 @@ struct Working {
 struct Job {
     turn: Turn,
     attempt: u32,
+    /// What it was asked at first.
     prompt: Prompt,
     /// Whether it moves nothing, as the work has ended.
     is_extra: bool,
@@ -156,13 +158,17 @@ impl Routed<'_, '_> {
         self.walk.structure.number(&agent.id)
     }
 
-    fn ask(&mut self, turn: Turn, attempt: u32, prompt: Prompt, order: &Order, is_extra: bool) {
+    fn ask(&mut self, job: Job, asked: Prompt) {
         let walk = &self.walk;
-        let asked = lead::ordered(walk.cx, prompt.clone(), order);
         let (reply, came) =
-            walk.cx.branch(walk.cx.moment(), || walk.request(&turn, attempt, asked));
-        let job = Job { turn, attempt, prompt, is_extra };
+            walk.cx.branch(walk.cx.moment(), || walk.request(&job.turn, job.attempt, asked));
         self.working.push(Working { job, reply, came });
+    }
+
+    /// What an agent is to do in a turn, with the lead's words behind its inputs.
+    fn job(&self, turn: Turn, order: &Order) -> Job {
+        let prompt = lead::ordered(self.walk.cx, self.walk.question(&turn), order);
+        Job { turn, attempt: 1, prompt, is_extra: false }
     }
 
     fn start(&mut self, agent: usize, order: &Order) -> bool {
@@ -170,8 +176,9 @@ impl Routed<'_, '_> {
             return false;
         }
         let Some(turn) = self.walk.tokens.start(agent) else { return false };
-        let prompt = self.walk.question(&turn);
-        self.ask(turn, 1, prompt, order, false);
+        let job = self.job(turn, order);
+        let asked = job.prompt.clone();
+        self.ask(job, asked);
         true
     }
 
@@ -230,8 +237,9 @@ impl Routed<'_, '_> {
         let Failed { record, turn, attempt, prompt, fault } = self.failed.remove(at);
         let next = [self.walk.id(agent).clone()];
         self.walk.journal.amend(record, &next, None);
-        let prompt = prompt::after_failure(self.walk.cx, prompt, &fault);
-        self.ask(turn, attempt + 1, prompt, order, false);
+        let asked = prompt::after_failure(self.walk.cx, prompt.clone(), &fault);
+        let asked = lead::ordered(self.walk.cx, asked, order);
+        self.ask(Job { turn, attempt: attempt + 1, prompt, is_extra: false }, asked);
         true
     }
 
@@ -313,8 +321,9 @@ impl Desk for Routed<'_, '_> {
             }
             self.extra += 1;
             let turn = self.walk.tokens.extra(agent);
-            let prompt = self.walk.question(&turn);
-            self.ask(turn, 1, prompt, &order, true);
+            let job = Job { is_extra: true, ..self.job(turn, &order) };
+            let asked = job.prompt.clone();
+            self.ask(job, asked);
             return Ok(id);
         }
         let is_retry = matches!(order.whom, Whom::Task(_));
@@ -354,6 +363,13 @@ impl Desk for Routed<'_, '_> {
         Ok(replies)
     }
 
+    fn hear(&mut self, reply: &Reply) {
+        self.walk.history.hear(reply);
+        if self.walk.stop.is_none() {
+            self.walk.stop = self.walk.holds_by_lead();
+        }
+    }
+
     fn state(&self) -> Option<String> {
         let walk = &self.walk;
         let failed: Vec<String> = (self.failed.iter())
@@ -381,7 +397,7 @@ impl Desk for Routed<'_, '_> {
                 failed,
                 choices: proposals,
                 can_finish: self.can_finish(),
-                ended,
+                next: ended.map_or(Next::Dispatch, Next::Close),
             },
         ))
     }

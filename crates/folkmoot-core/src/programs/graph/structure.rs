@@ -10,6 +10,8 @@ use crate::team::AgentId;
 pub struct Structure {
     /// The agents.
     pub agents: Vec<AgentId>,
+    /// Their numbers.
+    numbers: BTreeMap<AgentId, usize>,
     /// By edge: its agents' numbers; `None` is the lead.
     ends: Vec<(Option<usize>, Option<usize>)>,
     /// By edge: whether it leads back to where the walk from the lead came from.
@@ -52,11 +54,11 @@ impl Structure {
     }
 
     fn numbered(edges: &[Edge]) -> Structure {
-        let mut numbers: BTreeMap<&AgentId, usize> = BTreeMap::new();
+        let mut numbers: BTreeMap<AgentId, usize> = BTreeMap::new();
         let mut agents: Vec<AgentId> = Vec::new();
-        let mut number = |id| {
-            (id as &AgentId).as_str().ne(PARENT).then(|| {
-                *numbers.entry(id).or_insert_with(|| {
+        let mut number = |id: &AgentId| {
+            id.as_str().ne(PARENT).then(|| {
+                *numbers.entry(id.clone()).or_insert_with(|| {
                     agents.push(id.clone());
                     agents.len() - 1
                 })
@@ -83,6 +85,7 @@ impl Structure {
             default: vec![None; agents.len()],
             loops: Vec::new(),
             agents,
+            numbers,
             ends,
             out,
             into,
@@ -199,7 +202,7 @@ impl Structure {
 
     /// The number of an agent.
     pub fn number(&self, agent: &AgentId) -> Option<usize> {
-        self.agents.iter().position(|it| it == agent)
+        self.numbers.get(agent).copied()
     }
 
     /// The agent to which an edge takes work; none if it ends it.
@@ -273,8 +276,17 @@ impl Structure {
     /// The agents that can be reached from `from` over edges that `allows`, itself only over a way that
     /// leads back to it.
     pub fn reached(&self, from: usize, allows: impl Fn(usize) -> bool) -> BTreeSet<usize> {
+        self.reached_from([from], allows)
+    }
+
+    /// The same from any of several agents.
+    pub fn reached_from(
+        &self,
+        from: impl IntoIterator<Item = usize>,
+        allows: impl Fn(usize) -> bool,
+    ) -> BTreeSet<usize> {
         let mut reached = BTreeSet::new();
-        let mut rest = vec![from];
+        let mut rest: Vec<usize> = from.into_iter().collect();
         while let Some(agent) = rest.pop() {
             let edges = self.out[agent].iter().copied().filter(|edge| allows(*edge));
             for to in edges.filter_map(|edge| self.target(edge)) {

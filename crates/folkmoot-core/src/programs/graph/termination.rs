@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{Condition, Facts, Group, Member, Structure, Test, matching::is_equal};
+use super::{Condition, Facts, Group, Member, PARENT, Structure, Test, matching::is_equal};
 use crate::{
     call::{Answer, Reply},
     findings::End,
@@ -165,10 +165,15 @@ impl History {
         self.replies.get(agent)?.last()
     }
 
+    /// Adds a reply of the lead who routes. It is no contribution to the work.
+    pub(super) fn hear(&mut self, reply: &Reply) {
+        self.replies.entry(reply.agent.clone()).or_default().push(reply.clone());
+    }
+
     /// Who has contributed.
     pub(super) fn speakers(&self) -> impl Iterator<Item = &AgentId> {
         let spoken = self.replies.iter().filter(|(_, replies)| !replies.is_empty());
-        spoken.map(|(agent, _)| agent)
+        spoken.map(|(agent, _)| agent).filter(|agent| agent.as_str() != PARENT)
     }
 
     /// What conditions of the team's own see of it.

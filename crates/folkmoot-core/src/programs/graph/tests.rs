@@ -11,7 +11,7 @@ use crate::{
     sim::{Sim, audit},
     spec::{Collaboration, Spec},
     team::{Agent, Says, ScriptedReply, Target},
-    testing::{Scripted, agent, check, play, spec},
+    testing::{self, Scripted, agent, check, play, spec},
     view::{self, Status},
 };
 
@@ -24,21 +24,7 @@ fn graph(edges: &[&str]) -> Graph {
         let (to, label) = rest.split_once(": ").map_or((rest, None), |(to, it)| (to, Some(it)));
         Edge { label: label.map(Into::into), ..Edge::new(from, to) }
     };
-    let edges: Vec<Edge> = edges.iter().map(edge).collect();
-    let has_loop = !Structure::of(&edges).loops.is_empty();
-    Graph {
-        edges,
-        cap: has_loop.then_some(USUAL_CAP),
-        termination: None,
-        judge: None,
-        judge_error: JudgeError::Stop,
-        on_failure: OnFailure { retry: 0, then: Remedy::Stop },
-        nodes: BTreeMap::new(),
-        result: None,
-        routing: Routing::Engine,
-        findings: None,
-        clocks: Clocks::default(),
-    }
+    testing::graph(edges.iter().map(edge).collect())
 }
 
 impl From<&str> for Member {

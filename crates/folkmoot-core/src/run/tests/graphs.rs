@@ -44,6 +44,7 @@ pub(super) fn graph(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> 
         routing: random.pick(&[Routing::Engine, Routing::Engine, Routing::Lead]),
         findings: (has_loop && random.one_in(2))
             .then(|| random.pick(&[Severity::Minor, Severity::Major])),
+        topology: None,
         edges,
         clocks,
     }
@@ -163,7 +164,7 @@ pub(super) fn shape(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> 
         0 => {
             let stage = |random: &mut Random, name: &str| Stage {
                 name: name.into(),
-                graph: Graph { routing: Routing::Engine, ..graph(random, agents, clocks) },
+                graph: graph(random, agents, clocks),
                 goes_on: random.one_in(2),
             };
             let stages = vec![stage(random, "first"), stage(random, "second")];
@@ -177,9 +178,12 @@ pub(super) fn shape(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> 
 /// Where there is no lead, none can route.
 pub(super) fn without_a_missing_lead(mut spec: Spec) -> Spec {
     let has_lead = spec.team.lead().is_some();
-    if let Collaboration::Graph(graph) = &mut spec.collaboration
-        && !has_lead
-    {
+    let graphs = match &mut spec.collaboration {
+        Collaboration::Graph(graph) => vec![graph],
+        Collaboration::Stages(it) => it.stages.iter_mut().map(|it| &mut it.graph).collect(),
+        _ => Vec::new(),
+    };
+    for graph in graphs.into_iter().filter(|_| !has_lead) {
         graph.routing = Routing::Engine;
     }
     spec
@@ -190,6 +194,9 @@ pub(super) fn is_led(spec: &Spec) -> bool {
     let has_lead = spec.team.lead().is_some();
     match &spec.collaboration {
         Collaboration::Graph(graph) => has_lead && graph.routing == Routing::Lead,
+        Collaboration::Stages(it) => {
+            has_lead && it.stages.iter().any(|it| it.graph.routing == Routing::Lead)
+        }
         Collaboration::Dispatch(_) => true,
         _ => false,
     }
