@@ -171,7 +171,7 @@ mod tests {
         let first = Diagnostic::warning("odd_key", "\"a\" is odd in {…}")
             .spanning(Span::from(3..4))
             .help("write b".to_owned())
-            .also(Some(Span::from(6..8)), "ends {here}");
+            .also(Some(Span::from(6..7)), "ends {here}");
         let second = Diagnostic::hint("bad_day", "it is Monday");
         let found = [first, second];
         let log =
@@ -179,6 +179,86 @@ mod tests {
         let run = &log["runs"][0];
         let shown = json!([run["tool"]["driver"]["rules"], run["results"]]);
         let shown = serde_json::to_string_pretty(&shown).expect("plain data");
-        expect![[r#""#]].assert_eq(&shown);
+        expect![[r#"
+            [
+              [
+                {
+                  "id": "bad_day",
+                  "shortDescription": {
+                    "text": "bad day"
+                  }
+                },
+                {
+                  "id": "odd_key",
+                  "shortDescription": {
+                    "text": "odd key"
+                  }
+                }
+              ],
+              [
+                {
+                  "ruleId": "odd_key",
+                  "ruleIndex": 1,
+                  "level": "warning",
+                  "message": {
+                    "text": "\"a\" is odd in {{…}}\nhelp: write b"
+                  },
+                  "locations": [
+                    {
+                      "physicalLocation": {
+                        "artifactLocation": {
+                          "uri": "t.yaml",
+                          "index": 0
+                        },
+                        "region": {
+                          "startLine": 1,
+                          "startColumn": 2,
+                          "endLine": 1,
+                          "endColumn": 3
+                        }
+                      }
+                    }
+                  ],
+                  "relatedLocations": [
+                    {
+                      "physicalLocation": {
+                        "artifactLocation": {
+                          "uri": "t.yaml",
+                          "index": 0
+                        },
+                        "region": {
+                          "startLine": 1,
+                          "startColumn": 5,
+                          "endLine": 1,
+                          "endColumn": 6
+                        }
+                      },
+                      "message": {
+                        "text": "ends {{here}}"
+                      }
+                    }
+                  ]
+                },
+                {
+                  "ruleId": "bad_day",
+                  "ruleIndex": 0,
+                  "level": "note",
+                  "message": {
+                    "text": "it is Monday"
+                  },
+                  "locations": [
+                    {
+                      "physicalLocation": {
+                        "artifactLocation": {
+                          "uri": "t.yaml",
+                          "index": 0
+                        }
+                      }
+                    }
+                  ]
+                }
+              ]
+            ]"#]]
+        .assert_eq(&shown);
     }
 }

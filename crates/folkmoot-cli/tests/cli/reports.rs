@@ -27,8 +27,58 @@ const FILES: [&str; 4] = ["./teams/sound team.yaml", "doubtful.yaml", "坏.yaml"
 #[test]
 fn each_of_several_files_has_a_report_and_one_with_errors_decides_the_exit_code() {
     let bench = three();
-    check(&bench, bench.call(["check"].into_iter().chain(FILES)), expect![[""]]);
-    check(&bench, bench.call(["check", FILES[0], FILES[1]]), expect![[""]]);
+    check(
+        &bench,
+        bench.call(["check"].into_iter().chain(FILES)),
+        expect![[r#"
+        exit 2
+        > ./teams/sound team.yaml: sound: a run takes 1 call
+        > doubtful.yaml: sound: a run takes 1 call
+        > 坏.yaml: not sound
+        > none.yaml: not sound
+        ! warning[ignored_parameter]: judge has no effect in broadcast
+        !  --> doubtful.yaml:2:39
+        !   |
+        ! 2 | collaboration: { strategy: broadcast, judge: a }
+        !   |                                       ^^^^^
+        ! 
+        ! 1 warning
+        ! error[unknown_key]: unknown key "agnets"
+        !  --> 坏.yaml:1:1
+        !   |
+        ! 1 | agnets: []
+        !   | ^^^^^^
+        !   |
+        !   = help: did you mean "agents"?
+        ! 
+        ! error[bad_value]: demo must be true or false; got "yes"
+        !  --> 坏.yaml:2:29
+        !   |
+        ! 2 | agents: [{ name: 研究员, demo: yes }]
+        !   |                                ^^^
+        ! 
+        ! 2 errors
+        ! error[unreadable_team]: cannot read the team file none.yaml: No such file or directory (os error 2)
+        ! 
+        ! 1 error
+    "#]],
+    );
+    check(
+        &bench,
+        bench.call(["check", FILES[0], FILES[1]]),
+        expect![[r#"
+        exit 0
+        > ./teams/sound team.yaml: sound: a run takes 1 call
+        > doubtful.yaml: sound: a run takes 1 call
+        ! warning[ignored_parameter]: judge has no effect in broadcast
+        !  --> doubtful.yaml:2:39
+        !   |
+        ! 2 | collaboration: { strategy: broadcast, judge: a }
+        !   |                                       ^^^^^
+        ! 
+        ! 1 warning
+    "#]],
+    );
 }
 
 #[test]
@@ -44,7 +94,24 @@ fn programs_get_a_list_of_reports_each_like_that_of_one_file() {
         fields.insert("file".into(), json!(file));
         assert_eq!(&alone, report);
     }
-    check_json(&bench, files[3].clone(), expect![[""]]);
+    check_json(
+        &bench,
+        files[3].clone(),
+        expect![[r#"
+        {
+          "file": "none.yaml",
+          "valid": false,
+          "errors": [
+            {
+              "code": "unreadable_team",
+              "message": "cannot read the team file none.yaml: No such file or directory (os error 2)"
+            }
+          ],
+          "warnings": [],
+          "hints": []
+        }
+    "#]],
+    );
     let sound = bench.call(["check", FILES[0], FILES[1], "--format", "json"]).must_be(0).json();
     assert_eq!(sound["valid"], true);
 }
@@ -68,7 +135,181 @@ fn a_code_scanner_gets_every_finding_with_its_rule_and_its_place() {
     is_as_the_format_wants(&log);
     let driver = log["runs"][0]["tool"]["driver"].as_object_mut().expect("there is a tool");
     assert_eq!(driver.shift_remove("version"), Some(json!(env!("CARGO_PKG_VERSION"))));
-    check_json(&bench, log, expect![[""]]);
+    check_json(
+        &bench,
+        log,
+        expect![[r#"
+        {
+          "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
+          "version": "2.1.0",
+          "runs": [
+            {
+              "tool": {
+                "driver": {
+                  "name": "folkmoot",
+                  "rules": [
+                    {
+                      "id": "bad_value",
+                      "shortDescription": {
+                        "text": "bad value"
+                      }
+                    },
+                    {
+                      "id": "ignored_parameter",
+                      "shortDescription": {
+                        "text": "ignored parameter"
+                      }
+                    },
+                    {
+                      "id": "unknown_key",
+                      "shortDescription": {
+                        "text": "unknown key"
+                      }
+                    },
+                    {
+                      "id": "unreadable_team",
+                      "shortDescription": {
+                        "text": "unreadable team"
+                      }
+                    }
+                  ]
+                }
+              },
+              "columnKind": "unicodeCodePoints",
+              "artifacts": [
+                {
+                  "location": {
+                    "uri": "teams/sound%20team.yaml"
+                  }
+                },
+                {
+                  "location": {
+                    "uri": "doubtful.yaml"
+                  }
+                },
+                {
+                  "location": {
+                    "uri": "%E5%9D%8F.yaml"
+                  }
+                },
+                {
+                  "location": {
+                    "uri": "none.yaml"
+                  }
+                }
+              ],
+              "results": [
+                {
+                  "ruleId": "ignored_parameter",
+                  "ruleIndex": 1,
+                  "level": "warning",
+                  "message": {
+                    "text": "judge has no effect in broadcast"
+                  },
+                  "locations": [
+                    {
+                      "physicalLocation": {
+                        "artifactLocation": {
+                          "uri": "doubtful.yaml",
+                          "index": 1
+                        },
+                        "region": {
+                          "startLine": 2,
+                          "startColumn": 39,
+                          "endLine": 2,
+                          "endColumn": 44
+                        }
+                      },
+                      "logicalLocations": [
+                        {
+                          "fullyQualifiedName": "collaboration.judge"
+                        }
+                      ]
+                    }
+                  ]
+                },
+                {
+                  "ruleId": "unknown_key",
+                  "ruleIndex": 2,
+                  "level": "error",
+                  "message": {
+                    "text": "unknown key \"agnets\"\nhelp: did you mean \"agents\"?"
+                  },
+                  "locations": [
+                    {
+                      "physicalLocation": {
+                        "artifactLocation": {
+                          "uri": "%E5%9D%8F.yaml",
+                          "index": 2
+                        },
+                        "region": {
+                          "startLine": 1,
+                          "startColumn": 1,
+                          "endLine": 1,
+                          "endColumn": 7
+                        }
+                      },
+                      "logicalLocations": [
+                        {
+                          "fullyQualifiedName": "agnets"
+                        }
+                      ]
+                    }
+                  ]
+                },
+                {
+                  "ruleId": "bad_value",
+                  "ruleIndex": 0,
+                  "level": "error",
+                  "message": {
+                    "text": "demo must be true or false; got \"yes\""
+                  },
+                  "locations": [
+                    {
+                      "physicalLocation": {
+                        "artifactLocation": {
+                          "uri": "%E5%9D%8F.yaml",
+                          "index": 2
+                        },
+                        "region": {
+                          "startLine": 2,
+                          "startColumn": 29,
+                          "endLine": 2,
+                          "endColumn": 32
+                        }
+                      },
+                      "logicalLocations": [
+                        {
+                          "fullyQualifiedName": "agents[0].demo"
+                        }
+                      ]
+                    }
+                  ]
+                },
+                {
+                  "ruleId": "unreadable_team",
+                  "ruleIndex": 3,
+                  "level": "error",
+                  "message": {
+                    "text": "cannot read the team file none.yaml: No such file or directory (os error 2)"
+                  },
+                  "locations": [
+                    {
+                      "physicalLocation": {
+                        "artifactLocation": {
+                          "uri": "none.yaml",
+                          "index": 3
+                        }
+                      }
+                    }
+                  ]
+                }
+              ]
+            }
+          ]
+        }
+    "#]],
+    );
     let sound = bench.call(["check", FILES[0], "--format", "sarif"]).must_be(0).json();
     is_as_the_format_wants(&sound);
     assert_eq!(sound["runs"][0]["results"], json!([]));

@@ -18,7 +18,7 @@ use crate::{
         extensions::{Extensions, misplaced},
         listing::Roster,
     },
-    diagnostic::{Diagnostic, Place, quoted},
+    diagnostic::{Diagnostic, ENOUGH, Place, quoted},
     file::{
         graph::{GRAPH, STAGES},
         item::{Fields, Item},
@@ -163,9 +163,16 @@ impl Reading<'_> {
     }
 
     fn nearest(&self, name: &str) -> Option<String> {
+        // No more findings than these are told.
+        if self.told.len() >= ENOUGH {
+            return None;
+        }
         let agents = self.team.agents.iter();
-        let known = agents.flat_map(|agent| [agent.id.as_str(), &*agent.name]).chain([PARENT]);
-        names::suggestion(name, known.collect::<Vec<_>>())
+        let known = agents.flat_map(|agent| {
+            let other = Some(&*agent.name).filter(|name| *name != agent.id.as_str());
+            [agent.id.as_str()].into_iter().chain(other)
+        });
+        names::suggestion(name, known.chain([PARENT]))
     }
 
     /// Who judges: who is named, else an agent called judge that is no part of the graph, else the

@@ -129,7 +129,7 @@ fn team(graph: Graph, random: &mut Random) -> Spec {
 #[test]
 fn some_run_takes_as_many_steps_and_calls_as_the_bounds_of_a_small_graph_say() {
     let (mut tried, mut with_loops) = (0, 0);
-    for seed in 0..20_000 {
+    for seed in 0..6000 {
         let mut random = Random::new(seed);
         let graph = graph(&mut random);
         let structure = Structure::of(&graph.edges);
@@ -148,5 +148,5 @@ fn some_run_takes_as_many_steps_and_calls_as_the_bounds_of_a_small_graph_say() {
         let (taken, proved) = ((steps, calls), (bounds.turns.max, bounds.total.calls.max));
         assert_eq!((taken.0 as u64, taken.1 as u64), proved, "seed {seed}: {shown:?}");
     }
-    assert!(tried > 2000 && with_loops > 500, "only {tried}, {with_loops} of them with loops");
+    assert!(tried > 500 && with_loops > 100, "only {tried}, {with_loops} of them with loops");
 }
