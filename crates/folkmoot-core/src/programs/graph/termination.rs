@@ -99,6 +99,8 @@ impl Reason {
 pub(super) struct History {
     /// By agent, its contributions, the latest last. Shared with those who look at them.
     replies: Arc<BTreeMap<AgentId, Vec<Reply>>>,
+    /// What the lead has said who routes, the latest last.
+    heard: Vec<Reply>,
     /// By loop: the rounds in which its closing agents have replied, and how many of them.
     rounds: Vec<BTreeMap<u32, u32>>,
     /// When the clock started.
@@ -114,7 +116,8 @@ impl History {
         let began = structure.loops.is_empty().then_some(now);
         let rounds = vec![BTreeMap::new(); structure.loops.len()];
         let silent = structure.agents.iter().map(|agent| (agent.clone(), Vec::new()));
-        History { replies: Arc::new(silent.collect()), rounds, began, now, round: 0 }
+        let replies = Arc::new(silent.collect());
+        History { replies, heard: Vec::new(), rounds, began, now, round: 0 }
     }
 
     /// Adds what came in at `now`, in a round.
@@ -167,13 +170,13 @@ impl History {
 
     /// Adds a reply of the lead who routes. It is no contribution to the work.
     pub(super) fn hear(&mut self, reply: &Reply) {
-        self.replies.entry(reply.agent.clone()).or_default().push(reply.clone());
+        self.heard.push(reply.clone());
     }
 
     /// Who has contributed.
     pub(super) fn speakers(&self) -> impl Iterator<Item = &AgentId> {
         let spoken = self.replies.iter().filter(|(_, replies)| !replies.is_empty());
-        spoken.map(|(agent, _)| agent).filter(|agent| agent.as_str() != PARENT)
+        spoken.map(|(agent, _)| agent)
     }
 
     /// What conditions of the team's own see of it.
@@ -183,7 +186,9 @@ impl History {
     }
 
     fn contributions<'a>(&'a self, agent: &AgentId) -> impl DoubleEndedIterator<Item = &'a Answer> {
-        self.replies.get(agent).into_iter().flatten().filter_map(Reply::contribution)
+        let of_lead = Some(&self.heard).filter(|_| agent.as_str() == PARENT);
+        let replies = self.replies.get(agent).or(of_lead);
+        replies.into_iter().flatten().filter_map(Reply::contribution)
     }
 
     fn holds(&self, structure: &Structure, test: &Test) -> bool {
