@@ -66,13 +66,19 @@ impl Check {
             }
             [Report { checked: Ok(team), .. }] => {
                 team.tell_people(app);
-                sound(team).iter().for_each(|line| app.print(line));
+                if let Some(line) = sound(team) {
+                    app.print(&line);
+                }
             }
             all if app.wants_json() => {
                 let files: Vec<Value> = all.iter().map(Report::as_json).collect();
                 app.print_json(&json!({ "valid": is_valid, "files": files }));
             }
-            all => all.iter().for_each(|it| it.tell_people(app)),
+            all => {
+                for report in all {
+                    report.tell_people(app);
+                }
+            }
         }
         Ok(if is_valid { Exit::DONE } else { Exit::USAGE })
     }

@@ -41,7 +41,9 @@ impl Graph {
         routed.walk.tell();
         cx.tell(|account| {
             let told = account.graph.as_mut().and_then(|graph| graph["refused"].as_array_mut());
-            told.into_iter().for_each(|told| told.extend(routed.refused.iter().cloned()));
+            if let Some(told) = told {
+                told.extend(routed.refused.iter().cloned());
+            }
         });
         Ok((ending?, routed.walk.walked()))
     }
