@@ -28,7 +28,7 @@ const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 /// A random graph, most edges of which lead from earlier agents to later ones.
 fn graph(random: &mut Random) -> Graph {
-    let agents = ids(&NAMES[..1 + random.below(5) as usize]);
+    let agents = ids(&NAMES[..=random.below(5) as usize]);
     let mut edges = vec![Edge::new(PARENT, agents[0].clone())];
     for (at, from) in agents.iter().enumerate() {
         if at > 0 && random.one_in(6) {
