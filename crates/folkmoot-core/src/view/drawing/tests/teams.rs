@@ -133,7 +133,7 @@ fn joins_guards_spare_hands_and_exits_say_what_they_are() {
               n0(["parent<br/>the task"])
               n1["a<br/>starts with the first that comes"]
               n2["b"]
-              n3{{"c<br/>starts with 2 inputs<br/>chooses where the work goes<br/>if it fails: 2 more tries, then it is passed ov…"}}
+              n3{{"c<br/>starts with 2 inputs<br/>chooses where the work goes<br/>if it fails: 2 more tries, then it is passed over"}}
               n4["spare"]
               n5["alone<br/>no work comes here"]
               n6(["parent<br/>the answer"])
