@@ -91,10 +91,8 @@ impl Walk<'_, '_> {
                 }
             }
         }
-        let holding = self.graph.termination.as_ref().map(|it| self.judged(it, &said));
-        let holding = holding.and_then(|judged| judged.holding).unwrap_or_default();
-        let own = holding.into_iter().map(|it| (Reason::of(&it.test), it.written.clone()));
-        let mut ends: Vec<(Reason, Value)> = own.collect();
+        let own = self.graph.termination.as_ref().map(|it| self.judged(it, &said).ends());
+        let mut ends = own.unwrap_or_default();
         let materiality = self.graph.findings.map(Severity::as_str);
         let written = json!({ "findings": { "materiality": materiality } });
         ends.extend(self.ended_by_findings(turn).into_iter().map(|it| (it, written.clone())));
@@ -108,7 +106,7 @@ impl Walk<'_, '_> {
         let is_of_lead = |it: &Condition| matches!(&it.test, Test::Matches { agent, .. } if agent.as_str() == PARENT);
         let termination = self.graph.termination.as_ref()?;
         termination.conditions().into_iter().find(|it| is_of_lead(it))?;
-        let stop = stop_for(&self.judged(termination, &[]), false)?;
+        let stop = stop_for(self.judged(termination, &[]).ends(), false)?;
         Some(Stop { at_step: self.journal.steps(), ..stop })
     }
 

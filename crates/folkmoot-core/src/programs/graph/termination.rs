@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use serde_json::Value;
+
 use super::{Condition, Facts, Group, Member, PARENT, Structure, Test, matching::is_equal};
 use crate::{
     call::{Answer, Reply},
@@ -234,6 +236,12 @@ pub(super) struct Judged<'g> {
 }
 
 impl Judged<'_> {
+    /// The true conditions with their reasons, as they are written.
+    pub(super) fn ends(&self) -> Vec<(Reason, Value)> {
+        let ends = self.holding.iter().flatten();
+        ends.map(|it| (Reason::of(&it.test), it.written.clone())).collect()
+    }
+
     /// Why it holds, the strongest reason first.
     pub(super) fn reasons(&self) -> Vec<Reason> {
         let mut reasons: Vec<Reason> = Vec::new();
