@@ -10,7 +10,7 @@ mod gate;
 mod http;
 mod known;
 mod patience;
-pub mod process;
+mod process;
 mod provider;
 mod rehearsal;
 mod retry;
@@ -32,8 +32,9 @@ use folkmoot_runtime::backend::{Backend, OnDelta, Request, Response};
 use self::{api::Api, http::Http, retry::Backoff};
 pub use self::{
     api::Recorded,
-    evidence::{Inspector, unenforceable},
+    evidence::Inspector,
     patience::Patience,
+    process::unenforceable,
     provider::{Protocol, ProviderConfig, ProviderStatus, Providers, Unusable},
     rehearsal::Rehearsal,
     secrets::Secrets,

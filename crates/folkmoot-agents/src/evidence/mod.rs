@@ -1,17 +1,14 @@
 //! Looks at what edges of graphs require (convergence.md §2).
 //!
-//! A command runs in the workspace with a clean environment. It may only run where nothing confines
-//! agents anyway, `sandbox: full`: this version has nothing that could keep it from writing.
-
-mod command;
+//! A command runs in the workspace, with a clean environment, confined as the team's sandbox says.
 
 use std::{collections::BTreeMap, io, path::Path};
 
 use async_trait::async_trait;
 use folkmoot_core::{
     call::{Answer, FailureKind, Fault, Outcome, Usage},
+    check::Environment,
     gate::{Evidence, Gate, OUTPUT, Workspace},
-    team::Sandbox,
     verdict,
 };
 use folkmoot_runtime::{
@@ -20,7 +17,7 @@ use folkmoot_runtime::{
 };
 use serde_json::Value;
 
-use self::command::{Ran, run_command};
+use crate::process::{self, Exit, Process, Ran};
 
 /// How many misfits of one reply are told.
 const MISFITS: usize = 3;
@@ -34,18 +31,8 @@ pub struct Inspector {
 impl Inspector {
     /// One whose commands get what they need of `ours`, the environment of this process.
     pub fn new(ours: impl IntoIterator<Item = (String, String)>) -> Inspector {
-        Inspector { environment: command::baseline(ours) }
-    }
-}
-
-/// Why commands of gates cannot be run at this level, if so.
-pub fn unenforceable(sandbox: Sandbox) -> Option<&'static str> {
-    match sandbox {
-        Sandbox::Full => None,
-        Sandbox::ReadOnly | Sandbox::Write => Some(
-            "this version cannot keep a command from writing, so it runs \
-             commands of gates only with sandbox: full",
-        ),
+        let policy = Environment::default();
+        Inspector { environment: process::environment(&policy, &ours.into_iter().collect()) }
     }
 }
 
@@ -66,13 +53,22 @@ impl Inspector {
         let folder = Path::new(&*workspace.folder);
         let evidence = match gate {
             Gate::Command { command, timeout } => {
-                if let Some(why) = unenforceable(workspace.sandbox) {
-                    let text = format!("sandbox_unavailable: {why}");
-                    return Err(Fault::failed(FailureKind::Unsupported, text));
-                }
-                let ran = run_command(command, folder, (*timeout).into(), &self.environment).await;
-                let ran = ran.map_err(|error| {
-                    Fault::failed(FailureKind::Spawn, format!("it cannot be run: {error}"))
+                let process = Process {
+                    argv: &process::shell(command),
+                    dir: folder,
+                    environment: &self.environment,
+                    sandbox: workspace.sandbox,
+                    workspace: folder,
+                    time: (*timeout).into(),
+                    kept: (0, OUTPUT),
+                    merged: true,
+                };
+                let ran = process.run().await.map_err(|error| match error.kind() {
+                    io::ErrorKind::Unsupported => {
+                        let text = format!("sandbox_unavailable: {error}");
+                        Fault::failed(FailureKind::Unsupported, text)
+                    }
+                    _ => Fault::failed(FailureKind::Spawn, format!("it cannot be run: {error}")),
                 })?;
                 of_command(ran, *timeout)
             }
@@ -98,14 +94,12 @@ pub(crate) fn known(
 }
 
 fn of_command(ran: Ran, timeout: folkmoot_core::time::Duration) -> Evidence {
-    let Ran { exit_code, timed_out, output } = ran;
-    let detail = match exit_code {
-        _ if timed_out => Some(format!("it was not done within {timeout}")),
-        None => Some("it was killed".to_owned()),
-        Some(_) => None,
+    let (exit_code, detail) = match ran.exit {
+        Exit::Code(code) => (Some(i64::from(code)), None),
+        Exit::Killed(_) => (None, Some("it was killed".to_owned())),
+        Exit::TimedOut => (None, Some(format!("it was not done within {timeout}"))),
     };
-    let passed = exit_code == Some(0) && !timed_out;
-    Evidence { passed, detail, exit_code: exit_code.map(i64::from), output: Some(output) }
+    Evidence { passed: exit_code == Some(0), detail, exit_code, output: Some(ran.stdout) }
 }
 
 /// A file of a folder must be there, in it, and not be empty.
@@ -141,14 +135,6 @@ fn of_schema(schema: &Value, reply: &Answer) -> Result<Evidence, Fault> {
         })
         .collect();
     Ok(if misfits.is_empty() { Evidence::of(true) } else { Evidence::shut(misfits.join("; ")) })
-}
-
-/// The end of a text, in whole characters.
-fn tail(bytes: &[u8]) -> String {
-    let from = bytes.len().saturating_sub(OUTPUT);
-    let rest = &bytes[from..];
-    let cut = rest.iter().take_while(|byte| from > 0 && **byte & 0xC0 == 0x80).count();
-    String::from_utf8_lossy(&rest[cut..]).into_owned()
 }
 
 #[cfg(test)]

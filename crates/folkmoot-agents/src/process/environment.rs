@@ -35,7 +35,7 @@ const BASELINE: &[&str] = &[
 
 /// The variables of a child, of which the parent has `ours`: a pure function of both, so that keys,
 /// addresses and proxies of the caller do not leak.
-pub fn environment(
+pub(crate) fn environment(
     policy: &Environment,
     ours: &BTreeMap<String, String>,
 ) -> BTreeMap<String, String> {

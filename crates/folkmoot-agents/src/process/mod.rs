@@ -6,7 +6,14 @@ mod output;
 mod sandbox;
 mod tree;
 
-use std::{collections::BTreeMap, io, path::Path, process::Stdio, time::Duration};
+use std::{
+    collections::BTreeMap,
+    io,
+    path::Path,
+    process::Stdio,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use folkmoot_core::team::Sandbox;
 use futures_util::FutureExt;
@@ -16,9 +23,10 @@ use tokio::{
 };
 use uuid::Uuid;
 
-pub use self::{environment::environment, sandbox::unenforceable};
+pub(crate) use self::environment::environment;
+pub use self::sandbox::unenforceable;
 use self::{
-    output::Excerpt,
+    output::{Excerpt, read},
     sandbox::Confinement,
     tree::{MARK, Tree, adopt_orphans},
 };
@@ -30,39 +38,47 @@ const TRAILING: Duration = Duration::from_millis(500);
 const STARTS: u32 = 5;
 const BUSY: Duration = Duration::from_millis(40);
 
+/// A line for the shell of this system, as a program and its arguments.
+pub(crate) fn shell(command: &str) -> Vec<String> {
+    let shell = if cfg!(unix) { ["/bin/sh", "-c"] } else { ["cmd", "/C"] };
+    shell.into_iter().chain([command]).map(str::to_owned).collect()
+}
+
 /// A program to be run.
 #[derive(Clone, Copy, Debug)]
-pub struct Process<'a> {
+pub(crate) struct Process<'a> {
     /// The program and its arguments; no shell reads them.
-    pub argv: &'a [String],
+    pub(crate) argv: &'a [String],
     /// Where it runs.
-    pub dir: &'a Path,
+    pub(crate) dir: &'a Path,
     /// All variables that it gets, but for the folder of its temporary files below `full`.
-    pub environment: &'a BTreeMap<String, String>,
+    pub(crate) environment: &'a BTreeMap<String, String>,
     /// What it may do.
-    pub sandbox: Sandbox,
+    pub(crate) sandbox: Sandbox,
     /// The folder that it may write to at level `write`.
-    pub workspace: &'a Path,
+    pub(crate) workspace: &'a Path,
     /// How long it may take.
-    pub time: Duration,
+    pub(crate) time: Duration,
     /// How many bytes of the beginning and of the end of each of its outputs are kept.
-    pub kept: (usize, usize),
+    pub(crate) kept: (usize, usize),
+    /// Whether what it writes on its error output stands in its output, as it comes.
+    pub(crate) merged: bool,
 }
 
 /// A program that has run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ran {
+pub(crate) struct Ran {
     /// How it ended.
-    pub exit: Exit,
+    pub(crate) exit: Exit,
     /// What it wrote.
-    pub stdout: String,
-    /// What it wrote on its error output.
-    pub stderr: String,
+    pub(crate) stdout: String,
+    /// What it wrote on its error output, unless that stands in `stdout`.
+    pub(crate) stderr: String,
 }
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub(crate) enum Exit {
     /// By itself, with this code.
     Code(i32),
     /// Something ended it, a signal with this number as a rule.
@@ -76,12 +92,14 @@ impl Process<'_> {
     ///
     /// # Errors
     /// It cannot be started; with the kind `Unsupported` because its level cannot be enforced here.
-    pub async fn run(&self) -> io::Result<Ran> {
+    pub(crate) async fn run(&self) -> io::Result<Ran> {
         let scratch = tempfile::tempdir()?;
         let (child, tree) = self.start(scratch.path()).await?;
-        let [mut stdout, mut stderr] = [(); 2].map(|()| Excerpt::new(self.kept.0, self.kept.1));
-        let exit = self.attend(child, tree, &mut stdout, &mut stderr).await?;
-        Ok(Ran { exit, stdout: stdout.text(), stderr: stderr.text() })
+        let written = [(); 2].map(|()| Mutex::new(Excerpt::new(self.kept.0, self.kept.1)));
+        let exit = self.attend(child, tree, &written).await?;
+        let [stdout, stderr] =
+            written.map(|it| it.into_inner().unwrap_or_else(PoisonError::into_inner).text());
+        Ok(Ran { exit, stdout, stderr })
     }
 
     /// Reads what a child writes until it is over.
@@ -89,11 +107,11 @@ impl Process<'_> {
         &self,
         mut child: Child,
         tree: Tree,
-        stdout: &mut Excerpt,
-        stderr: &mut Excerpt,
+        [stdout, stderr]: &[Mutex<Excerpt>; 2],
     ) -> io::Result<Exit> {
         let (out, err) = (child.stdout.take(), child.stderr.take());
-        let reading = async { tokio::join!(stdout.read(out), stderr.read(err)) }.fuse();
+        let stderr = if self.merged { stdout } else { stderr };
+        let reading = async { tokio::join!(read(out, stdout), read(err, stderr)) }.fuse();
         tokio::pin!(reading);
         let ended = timeout(self.time, async {
             // Whoever inherited the pipes may hold them open after the child's end.

@@ -1,10 +1,13 @@
-//! What is kept of a stream of any length: its beginning and its end.
+//! What is kept of streams of any length: the beginning and the end.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// A text of bounded size, with a note in place of what was left out.
+/// A text of bounded size. Where its beginning is kept, a note stands in place of what was left out.
 #[derive(Clone, Debug)]
 pub(super) struct Excerpt {
     head: Vec<u8>,
@@ -29,17 +32,6 @@ impl Excerpt {
         self.left_out += surplus as u64;
     }
 
-    /// Reads a stream, if there is one, to its end. One that breaks ends there.
-    pub(super) async fn read(&mut self, stream: Option<impl AsyncRead + Unpin>) {
-        let Some(mut stream) = stream else { return };
-        let mut buffer = vec![0; 16 << 10];
-        while let Ok(count) = stream.read(&mut buffer).await
-            && count > 0
-        {
-            self.push(&buffer[..count]);
-        }
-    }
-
     /// The text; what is no UTF-8 is replaced.
     pub(super) fn text(&self) -> String {
         let (front, back) = self.tail.as_slices();
@@ -47,9 +39,22 @@ impl Excerpt {
             return String::from_utf8_lossy(&[&self.head, front, back].concat()).into_owned();
         }
         let tail = [front, back].concat();
-        let [head, tail] = [&self.head, &tail].map(|bytes| String::from_utf8_lossy(bytes));
-        let note = format!("[{} bytes left out]", self.left_out);
-        if head.is_empty() { format!("{note}\n{tail}") } else { format!("{head}\n{note}\n{tail}") }
+        let cut = tail.iter().take_while(|byte| **byte & 0xC0 == 0x80).count();
+        let [head, tail] = [&*self.head, &tail[cut..]].map(String::from_utf8_lossy);
+        if self.room.0 == 0 {
+            return tail.into_owned();
+        }
+        format!("{head}\n[{} bytes left out]\n{tail}", self.left_out)
+    }
+}
+
+/// Reads a stream, if there is one, to its end, into a text that may have other sources. One that
+/// breaks ends there.
+pub(super) async fn read(stream: Option<impl AsyncRead + Unpin>, into: &Mutex<Excerpt>) {
+    let Some(mut stream) = stream else { return };
+    let mut buffer = vec![0; 16 << 10];
+    while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+        into.lock().unwrap_or_else(PoisonError::into_inner).push(&buffer[..count]);
     }
 }
 
@@ -74,6 +79,7 @@ mod tests {
     #[test]
     fn of_more_the_beginning_and_the_end_are_kept() {
         assert_eq!(kept(2, 3, &["abcd", "efgh"]), "ab\n[3 bytes left out]\nfgh");
-        assert_eq!(kept(0, 3, &["abcd", "efgh"]), "[5 bytes left out]\nfgh");
+        assert_eq!(kept(0, 3, &["abcd", "efgh"]), "fgh");
+        assert_eq!(kept(0, 8, &["研究报告"]), "究报告"[3..]);
     }
 }

@@ -45,7 +45,8 @@ impl Place {
         let workspace = &self.path("workspace");
         let kept = (1000, 1000);
         let dir = workspace;
-        Process { argv: &argv, dir, environment: &environment, sandbox, workspace, time, kept }
+        let (environment, merged) = (&environment, false);
+        Process { argv: &argv, dir, environment, sandbox, workspace, time, kept, merged }
             .run()
             .await
     }
@@ -194,7 +195,8 @@ async fn a_program_that_does_not_exist_is_an_error() {
     let argv = ["no-such-program".to_owned()];
     let (environment, time, dir) = (&BTreeMap::new(), Duration::from_secs(5), workspace);
     let (sandbox, kept) = (Sandbox::ReadOnly, (10, 10));
-    let process = Process { argv: &argv, dir, environment, sandbox, workspace, time, kept };
+    let (argv, merged) = (&argv, false);
+    let process = Process { argv, dir, environment, sandbox, workspace, time, kept, merged };
     let error = process.run().await.expect_err("there is none");
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
 }

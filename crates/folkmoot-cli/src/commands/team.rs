@@ -16,7 +16,7 @@ use folkmoot_core::{
     file::overrides::{Given, Override},
     gate::Gate,
     spec::{Recipe, Spec, TeamSource, Warning},
-    team::Fallback,
+    team::{Fallback, Sandbox},
 };
 use serde_json::{Value, json};
 
@@ -307,12 +307,13 @@ impl Team {
     /// Why a command that an edge requires cannot be run here, if there is one and it cannot.
     fn unconfined(&self) -> Option<Diagnostic> {
         let spec = self.checked.spec.as_ref()?;
-        let why = unenforceable(spec.workspace.as_ref()?.sandbox)?;
+        let is_confined = spec.workspace.as_ref()?.sandbox < Sandbox::Full;
+        let why = is_confined.then(unenforceable)??;
         let required = spec.collaboration.requirements().into_iter();
         let mut commands = required.filter(|it| it.script.is_empty());
         let command = commands.find(|it| matches!(it.gate, Gate::Command { .. }))?;
         let message = format!("the command `{}` cannot be run: {why}", command.gate);
-        let help = "say sandbox: full in the team file, or give the command a script";
+        let help = "sandbox: full in the team file runs it unconfined; a script beside it stands in for it";
         Some(Diagnostic::error("sandbox_unavailable", message).help(help.to_owned()))
     }
 
