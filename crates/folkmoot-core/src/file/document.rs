@@ -313,10 +313,33 @@ mod tests {
     }
 
     #[test]
+    fn merged_maps_count_at_full_length_whatever_is_left_of_them() {
+        let refused = |text: &str| {
+            let told = read(text).diagnostics;
+            assert_eq!(told.iter().map(|it| it.code).collect::<Vec<_>>(), ["too_large"]);
+        };
+        let base = |keys: usize| -> String {
+            let keys = (0..keys).map(|key| format!("k{key}: 1, "));
+            ["a0: &a0 {".to_owned()].into_iter().chain(keys).chain(["}\n".to_owned()]).collect()
+        };
+        let merging = |n: usize, base: usize, times: usize| {
+            format!("a{n}: &a{n} {{<<: [{}], own{n}: 1}}\n", format!("*a{base},").repeat(times))
+        };
+        let growing: String = (1..800).map(|n| merging(n, n - 1, 9)).collect();
+        refused(&(base(1) + &growing));
+        let repeated: String = (1..30).map(|n| merging(n, 0, 9)).collect();
+        refused(&(base(3_000) + &repeated));
+        let own: String = (0..30).map(|key| format!("k{key}: 2, ")).collect();
+        let left_out = format!("- {{<<: [{}], {own}}}\n", "*a0,".repeat(100)).repeat(40);
+        refused(&(base(30) + "b:\n" + &left_out));
+    }
+
+    #[test]
     fn what_is_just_not_too_much_is_read() {
         let deep = format!("{}x{}", "[".repeat(64), "]".repeat(64));
         let wide = format!("[{}]", "0,".repeat(90_000));
-        for text in [deep, wide] {
+        let merging = format!("- &a {{x: 1, y: 2}}\n{}", "- {<<: *a, y: 3}\n".repeat(12_000));
+        for text in [deep, wide, merging] {
             assert!(read(&text).diagnostics.is_empty());
         }
     }

@@ -99,6 +99,12 @@ fn too_much(message: String, at: usize) -> Stop {
     Stop { diagnostic: Box::new(diagnostic), syntax_at: None }
 }
 
+fn too_many(at: usize) -> Stop {
+    let message =
+        format!("more than {MAX_NODES} values, aliases and merged maps counted at full length");
+    too_much(message, at)
+}
+
 fn too_deep() -> String {
     format!("nested more than {MAX_DEPTH} levels deep")
 }
@@ -210,7 +216,7 @@ impl<'t> Builder<'t> {
         let Some(Open { span, anchor, children }) = self.open.pop() else { return Ok(()) };
         let value = match children {
             Children::Items(items) => Tree::List(items.into()),
-            Children::Entries { done, .. } => Tree::Map(self.entries(done).into()),
+            Children::Entries { done, .. } => Tree::Map(self.entries(done)?.into()),
         };
         self.finish(Node::new(Origin::File(span), value), anchor)
     }
@@ -225,11 +231,10 @@ impl<'t> Builder<'t> {
 
     /// Puts a finished node where it belongs.
     fn finish(&mut self, node: Node, anchor: usize) -> Result<(), Stop> {
-        self.nodes += 1;
         let at = node.origin.span().map_or(0, |span| span.start);
-        if self.nodes > MAX_NODES || node.size > MAX_NODES {
-            let message = format!("more than {MAX_NODES} values, aliases counted at full length");
-            return Err(too_much(message, at));
+        self.count(1, at)?;
+        if node.size > MAX_NODES {
+            return Err(too_many(at));
         }
         if node.depth + self.open.len() > MAX_DEPTH + 1 {
             return Err(too_much(too_deep(), at));
@@ -246,8 +251,13 @@ impl<'t> Builder<'t> {
         Ok(())
     }
 
+    fn count(&mut self, nodes: u64, at: usize) -> Result<(), Stop> {
+        self.nodes = self.nodes.saturating_add(nodes);
+        if self.nodes > MAX_NODES { Err(too_many(at)) } else { Ok(()) }
+    }
+
     /// The entries of a map: each key once, those of merged maps behind its own.
-    fn entries(&mut self, pairs: Vec<(Node, Node)>) -> Vec<Entry> {
+    fn entries(&mut self, pairs: Vec<(Node, Node)>) -> Result<Vec<Entry>, Stop> {
         let mut keys = Keys::default();
         let mut merges = Vec::new();
         for (key, value) in pairs {
@@ -267,9 +277,11 @@ impl<'t> Builder<'t> {
             }
         }
         for merge in merges {
+            // Each merged entry is looked at, also where it is left out and so adds nothing to the size.
+            self.count(merge.value.size, merge.origin.span().map_or(0, |span| span.start))?;
             self.merge(&mut keys, &merge);
         }
-        keys.entries
+        Ok(keys.entries)
     }
 
     /// Adds what a merge key brings. Own keys win; between merged maps nothing decides.
