@@ -57,12 +57,10 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Attempts of one request that may cost something.
-    fn attempts(&self) -> u64 {
-        match self.target {
-            Target::Model(_) if !self.is_metered => u64::from(self.agent.retries) + 1,
-            Target::Model(_) | Target::Script(_) | Target::Demo => 1,
-        }
+    /// Attempts of one request that may cost something. Scripts and the demo count too: in a rehearsal
+    /// with faults they are tried again, as what they stand in for.
+    pub(super) fn attempts(&self) -> u64 {
+        if self.is_metered { 1 } else { u64::from(self.agent.retries) + 1 }
     }
 
     /// The most that a request of this size uses, all its attempts together; what its tokens cost is
@@ -86,8 +84,9 @@ impl<'a> Asked<'a> {
                     total: most(|it| it.total()),
                     cost: Most::NOTHING,
                 }
+                .times(self.attempts())
             }
-            Target::Demo => Used::exactly(DEMO_USAGE),
+            Target::Demo => Used::exactly(DEMO_USAGE).times(self.attempts()),
         }
     }
 

@@ -153,12 +153,14 @@ impl<'a> Member<'a> {
         escaped(said) + (QUOTE_FRAME + 8 * name + 3 * id)
     }
 
-    /// The tokens of so many requests, exactly, if it follows a script: its replies come in order.
+    /// The tokens of so many requests, exactly, if it follows a script: its replies come in order, each
+    /// after as many attempts as a rehearsal may make.
     pub(super) fn in_order(&self, requests: Range) -> Option<Take> {
         let Target::Script(script) = &self.agent.target else { return None };
         if !self.agent.fallbacks.is_empty() {
             return None;
         }
+        let attempts = self.chain.iter().map(Asked::attempts).max().unwrap_or(1);
         let span = |of: fn(&Tokens) -> u64| {
             let rules = || script.rules.iter().map(|rule| of(&rule.reply.usage));
             let sum = |requests, of_one: &dyn Fn(u64) -> u64| {
@@ -168,7 +170,7 @@ impl<'a> Member<'a> {
             let most = |own| rules().fold(own, u64::max);
             Span {
                 min: sum(requests.min, &least).0.unwrap_or(u64::MAX),
-                max: sum(requests.max, &most).0,
+                max: sum(requests.max, &most).times(attempts).0,
             }
         };
         let whole = Span { min: 0, max: None };

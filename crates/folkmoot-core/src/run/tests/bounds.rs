@@ -57,8 +57,14 @@ impl World for Honest {
                 let messages = render::messages(spec, run.known(), agent, prompt);
                 let (outcome, usage) = match &agent.target {
                     Target::Model(model) => self.model(&mut random, agent, model, &messages, entry),
-                    Target::Script(script) => scripted(script, entry.nth, &messages),
-                    Target::Demo => demo(&mut random, fails, &messages),
+                    Target::Script(script) => {
+                        let (outcome, usage) = scripted(script, entry.nth, &messages);
+                        (outcome, with_attempts(&mut random, agent, entry, usage))
+                    }
+                    Target::Demo => {
+                        let (outcome, usage) = demo(&mut random, fails, &messages);
+                        (outcome, with_attempts(&mut random, agent, entry, usage))
+                    }
                 };
                 let is_free = !matches!(agent.target, Target::Script(_));
                 let is_told = graphs::is_graph(spec) && is_free && random.below(4) > 0;
@@ -173,6 +179,17 @@ fn text(random: &mut Random, most: usize) -> Arc<Answer> {
     };
     text.truncate(text.floor_char_boundary(most));
     Answer::text(text).into()
+}
+
+/// What one call uses whose reply uses `last`, and before which attempts were cut off, as many as its
+/// agent may make: in a rehearsal they befall scripts and the demo too.
+fn with_attempts(random: &mut Random, agent: &Agent, entry: &Entry, last: Usage) -> Usage {
+    let retries = if entry.reserved.is_some() { 0 } else { agent.retries };
+    let lost = random.below(u64::from(retries) + 1);
+    (0..lost).fold(last, |used, _| {
+        let output = random.below(last.tokens.output + 1);
+        used + Usage { tokens: Tokens { output, ..last.tokens }, ..last }
+    })
 }
 
 fn scripted(script: &Script, nth: u64, messages: &[Message]) -> (Outcome, Usage) {
