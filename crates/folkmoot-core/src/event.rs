@@ -36,16 +36,20 @@ impl Record {
     /// Reads what [`Record::to_json`] wrote.
     ///
     /// A run that is half understood would be another run, so an event or a field that this version
-    /// does not know is refused, not skipped.
+    /// does not know is refused, not skipped. So is what it would write otherwise, be it by a blank: a
+    /// replay compares bytes, and no run wrote these (rules.md 7.7).
     pub fn parse(json: &str) -> Result<Record, Unreadable> {
         let record: Record = serde_json::from_str(json)?;
-        if record.to_json() != json {
-            let (read, known) = (serde_json::from_str(json)?, serde_json::to_value(&record)?);
-            if let Some(field) = unknown_field(&read, &known) {
-                return Err(Unreadable::Field(field));
-            }
+        let written = record.to_json();
+        if written == json {
+            return Ok(record);
         }
-        Ok(record)
+        let (read, known) = (serde_json::from_str(json)?, serde_json::to_value(&record)?);
+        let otherwise = || {
+            let alike = written.bytes().zip(json.bytes()).take_while(|(ours, its)| ours == its);
+            Unreadable::Otherwise(alike.count())
+        };
+        Err(unknown_field(&read, &known).map_or_else(otherwise, Unreadable::Field))
     }
 }
 
@@ -58,6 +62,9 @@ pub enum Unreadable {
     /// It has a field that is not known.
     #[error("unknown field `{0}`")]
     Field(String),
+    /// It means a record, whose text differs from this byte on.
+    #[error("from byte {0} on it is written otherwise than any run writes it")]
+    Otherwise(usize),
 }
 
 /// The path of the first field of `read` that is lost in `known`, what was read of it.
@@ -427,9 +434,27 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_fields_and_blanks_do_not_matter() {
-        let record = Record::parse(r#"{ "event": "ticked", "seq": 2, "at": 9, "key": null }"#);
-        assert_eq!(record.expect("it is a tick").to_json(), r#"{"seq":2,"at":9,"event":"ticked"}"#);
+    fn what_no_run_writes_so_is_refused_even_if_it_means_the_same() {
+        let line = |text: &str, tokens: &str| {
+            format!(
+                r#"{{"seq":2,"at":9,"event":"answered","key":"a","attempt":1,"answer":{{"text":{text}}},"usage":{{"input":{tokens},"output":1}}}}"#
+            )
+        };
+        let written = line(r#""né""#, "5");
+        let same = Record::parse(&written).expect("it is written so").to_json();
+        assert_eq!(same, written);
+        let blank = written.replacen(':', ": ", 1);
+        let sorted = written.replace(r#""seq":2,"at":9"#, r#""at":9,"seq":2"#);
+        let with_null = written.replacen(r#""key""#, r#""origin":null,"key""#, 1);
+        let escaped = line(r#""n\u00e9""#, "5");
+        for (other, at) in [(blank, 7), (sorted, 2), (with_null, 36), (escaped, 76)] {
+            let told = refusal(&other);
+            let expected =
+                format!("from byte {at} on it is written otherwise than any run writes it");
+            assert_eq!(told, expected, "{other}");
+        }
+        assert!(Record::parse(&line(r#""né""#, "5.0")).is_err());
+        assert!(Record::parse(&(written + "\n")).is_err());
     }
 
     #[test]
