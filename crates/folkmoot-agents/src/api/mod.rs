@@ -246,14 +246,15 @@ fn page(content_type: &str) -> Failure {
     Failure::new(FailureKind::Config, text)
 }
 
-/// What a reply is by its content; servers in between label it as they like. No line of an event
-/// stream begins with a brace or an angle.
+/// What a reply is by its content; servers in between label it as they like (rules.md 10.2). No line of
+/// an event stream begins with a brace or an angle; the label tells what its content does not.
 fn shape_of(content_type: &str, first: Option<u8>) -> Shape {
     match first {
         Some(b'<') => Shape::Page,
-        _ if content_type.contains("html") => Shape::Page,
         Some(b'{' | b'[') => Shape::Whole,
-        None | Some(b'd' | b'e' | b'i' | b'r' | b':') => Shape::Events,
+        Some(b'd' | b'e' | b'i' | b'r' | b':') => Shape::Events,
+        _ if content_type.contains("html") => Shape::Page,
+        None => Shape::Events,
         Some(_) if content_type.contains("json") => Shape::Whole,
         Some(_) => Shape::Events,
     }

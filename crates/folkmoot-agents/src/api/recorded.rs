@@ -91,7 +91,8 @@ mod tests {
         assert_eq!(read(200, "text/event-stream", &stream), Ok("hello".to_owned()));
         assert_eq!(read(200, "", &stream), Ok("hello".to_owned()));
         assert_eq!(read(200, "", &stream[..20]), Err(FailureKind::Incomplete));
-        assert_eq!(read(200, "text/html", &stream), Err(FailureKind::Config));
+        assert_eq!(read(200, "text/html", &stream), Ok("hello".to_owned()));
+        assert_eq!(read(200, "text/html", "Please sign in"), Err(FailureKind::Config));
         let whole = r#"{"choices": [{"message": {"content": "hello"}, "finish_reason": "stop"}]}"#;
         assert_eq!(read(200, "application/json", whole), Ok("hello".to_owned()));
         assert_eq!(read(429, "application/json", "slow down"), Err(FailureKind::RateLimited));

@@ -402,7 +402,9 @@ async fn a_reply_is_what_its_content_says_whatever_its_label() {
     let stream: String = completion.frames().concat();
     let whole = completion.whole().to_string();
     let marked = format!("\u{feff} \r\n{whole}");
-    for label in ["application/json", "text/event-stream; charset=utf-8", "text/plain", ""] {
+    let labels =
+        ["application/json", "text/event-stream; charset=utf-8", "text/plain", "text/html", ""];
+    for label in labels {
         for body in
             [&stream, &format!(": hi\n\n{stream}"), &format!("\n\n{stream}"), &whole, &marked]
         {
@@ -424,6 +426,8 @@ async fn a_reply_is_what_its_content_says_whatever_its_label() {
         ("application/json", "upstream is gone", FailureKind::Protocol),
         ("application/json", "", FailureKind::Incomplete),
         ("text/plain", "upstream is gone", FailureKind::Incomplete),
+        ("text/html", "Upstream is gone", FailureKind::Config),
+        ("text/html", "data: {\"choices\": []}\n\n", FailureKind::Incomplete),
     ] {
         let reply = Reply::status(200).header("content-type", label).send(body);
         let (got, text) = failure(&ask(&Stub::start([reply]), 0).await);
