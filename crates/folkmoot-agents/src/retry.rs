@@ -164,17 +164,22 @@ fn last_words(failure: &Failure, attempts: u32, wait: Result<Duration, Duration>
 
 /// Reads a `Retry-After`: seconds, or a date that is compared with `now`.
 pub(crate) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
-    if let Ok(seconds) = value.trim().parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).ok();
-    }
-    let date = httpdate::parse_http_date(value.trim()).ok()?;
-    Some(date.duration_since(now).unwrap_or_default())
+    let date = || httpdate::parse_http_date(value.trim()).ok();
+    wait(value, 1.0).or_else(|| Some(date()?.duration_since(now).unwrap_or_default()))
 }
 
 /// Reads a `retry-after-ms`, which some send beside the other: milliseconds.
 pub(crate) fn retry_after_ms(value: &str) -> Option<Duration> {
-    let millis = value.trim().parse::<f64>().ok()?;
-    Duration::try_from_secs_f64(millis / 1e3).ok()
+    wait(value, 1e3)
+}
+
+/// Reads a wait in units of which a second has so many. One that is written out in digits and cannot be
+/// counted is a wait all the same, and too long.
+pub(crate) fn wait(value: &str, per_second: f64) -> Option<Duration> {
+    let number: f64 = value.trim().parse().ok()?;
+    let is_written_out = value.trim().bytes().all(|it| it.is_ascii_digit() || it == b'.');
+    let counted = Duration::try_from_secs_f64(number / per_second).ok();
+    counted.or(is_written_out.then_some(Duration::MAX))
 }
 
 #[cfg(test)]
@@ -394,6 +399,11 @@ mod tests {
         assert_eq!(read("86400"), Some(Duration::from_hours(24)));
         assert_eq!(read("Tue, 14 Nov 2023 22:13:27 GMT"), Some(Duration::from_secs(7)));
         assert_eq!(read("Tue, 14 Nov 2023 22:13:13 GMT"), Some(Duration::ZERO));
+        let endless = "9".repeat(400);
+        for long in ["999999999999999999999999", "18446744073709551616.5", &endless] {
+            assert_eq!(read(long), Some(Duration::MAX), "{long}");
+            assert!(retry_after_ms(long) > Some(Duration::from_secs(60)), "{long}");
+        }
         for nonsense in ["abc", "", "-1", "NaN", "inf", "1e300", "Tue, 99 Nov 2023"] {
             assert_eq!(read(nonsense), None, "{nonsense}");
         }

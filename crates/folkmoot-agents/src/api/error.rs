@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use folkmoot_core::{call::FailureKind, text::shorten, words::Language};
 use serde_json::{Value, json};
 
-use crate::retry::Failure;
+use crate::retry::{Failure, wait};
 
 /// What a server says about an error of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -160,7 +160,7 @@ pub(super) fn wait_in_refusal(body: &str) -> Option<Duration> {
     let value = serde_json::from_str::<Value>(body).ok()?;
     let details = value.get(0).unwrap_or(&value).pointer("/error/details")?.as_array()?;
     let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
-    Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
+    wait(delay.strip_suffix('s')?, 1.0)
 }
 
 /// Reads the error of an event that is named one, whatever its data.
@@ -404,6 +404,7 @@ mod tests {
         let read = |body: &Value| wait_in_refusal(&body.to_string());
         assert_eq!(read(&with(json!("34s"))), Some(Duration::from_secs(34)));
         assert_eq!(read(&json!([with(json!("0.5s"))])), Some(Duration::from_millis(500)));
+        assert_eq!(read(&with(json!("99999999999999999999999s"))), Some(Duration::MAX));
         for odd in [json!("34"), json!("-3s"), json!("soon"), json!(34), json!(null)] {
             assert_eq!(read(&with(odd.clone())), None, "{odd}");
         }
