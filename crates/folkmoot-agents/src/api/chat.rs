@@ -168,7 +168,7 @@ struct Delta {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "the content of a message is neither a text nor a list of parts")]
 enum Content {
     Text(String),
     Parts(Vec<ContentPart>),

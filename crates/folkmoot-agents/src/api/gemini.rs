@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     draft::Piece,
+    error::malformed,
     layout::{CallMark, EarlierCall, Turn, sides},
     reported::{Reported, number, sum},
     tool_calls::CallPiece,
@@ -59,11 +60,13 @@ impl Wire for Gemini {
     }
 
     fn read(&self, data: &str) -> Result<Vec<Piece>, Failure> {
+        // A reply that is no event stream may be a list of chunks.
         let chunks = match parse(data)? {
-            Chunks::One(chunk) => vec![*chunk],
-            Chunks::Many(chunks) => chunks,
+            Value::Array(chunks) => chunks,
+            chunk => vec![chunk],
         };
-        Ok(chunks.into_iter().flat_map(Chunk::pieces).collect())
+        let chunks = chunks.into_iter().map(Chunk::deserialize).collect::<Result<Vec<_>, _>>();
+        Ok(chunks.map_err(malformed)?.into_iter().flat_map(Chunk::pieces).collect())
     }
 }
 
@@ -127,14 +130,7 @@ fn reported(usage: &Value) -> Reported {
     }
 }
 
-/// A chunk of a stream; a reply that is no event stream may be a list of them.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Chunks {
-    Many(Vec<Chunk>),
-    One(Box<Chunk>),
-}
-
+/// A chunk of a stream.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Chunk {

@@ -50,11 +50,16 @@ impl Reported {
     }
 }
 
+/// The most tokens that one request can be believed to have read or written: ten times what fits the
+/// largest window there is. A bound by the bytes of the request would be lower, and wrong: providers
+/// count what they add, such as found pages, and reasoning that they do not send.
+const BELIEVABLE: u64 = 100_000_000;
+
 /// The number that `usage`, in whatever state it is, has at one of `pointers`, which all mean the
-/// same; of several, the highest.
+/// same; of several, the highest. One that cannot be is none (rules.md 4.12).
 pub(super) fn number(usage: &Value, pointers: &[&str]) -> Option<u64> {
     let found = pointers.iter().filter_map(|pointer| usage.pointer(pointer)?.as_u64());
-    found.max().filter(|number| *number > 0)
+    found.filter(|number| (1..=BELIEVABLE).contains(number)).max()
 }
 
 /// The sum of the numbers that are there.
@@ -113,6 +118,11 @@ mod tests {
             assert_eq!(number(&usage, &[nothing]), None, "{nothing}");
         }
         assert_eq!(number(&usage, &["/a", "/e/f", "/g"]), Some(5));
+        let absurd =
+            json!({"a": u64::MAX, "b": BELIEVABLE + 1, "c": BELIEVABLE, "d": 1e30, "e": 7});
+        assert_eq!(number(&absurd, &["/a", "/b", "/e"]), Some(7));
+        assert_eq!(number(&absurd, &["/c"]), Some(BELIEVABLE));
+        assert_eq!(number(&absurd, &["/a", "/b", "/d"]), None);
         assert_eq!(sum([None, None]), None);
     }
 }
