@@ -117,12 +117,16 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Adds a whole reply, whose end proves itself.
+    /// Adds a whole reply. That it came whole does not say that the model was done (rules.md 10.1); all
+    /// protocols have a place where it does.
     pub(super) fn take_whole(&mut self, body: &[u8]) -> Result<(), Failure> {
         let text = std::str::from_utf8(body).map_err(malformed)?;
         self.read(text.trim_start_matches('\u{feff}'))?;
-        self.has_end_mark = true;
-        Ok(())
+        if self.is_complete() {
+            return Ok(());
+        }
+        let text = "the reply may be cut off: it does not say why it ends";
+        Err(Failure::new(FailureKind::Incomplete, text))
     }
 
     fn read(&mut self, data: &str) -> Result<(), Failure> {

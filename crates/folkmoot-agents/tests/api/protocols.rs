@@ -43,6 +43,71 @@ fn error(wire: Wire, status: u16, name: &str) -> Value {
     }
 }
 
+/// Whole replies of each protocol that say hello, the field that tells why they end set to `end`.
+fn wholes(end: &Value) -> [(&'static str, Value); 4] {
+    let candidate = |end: &Value| json!({"candidates": [{"content": {"parts": [{"text": "hello"}]}, "finishReason": end}]});
+    [
+        ("openai", json!({"choices": [{"message": {"content": "hello"}, "finish_reason": end}]})),
+        (
+            "anthropic",
+            json!({"type": "message", "content": [{"type": "text", "text": "hello"}], "stop_reason": end}),
+        ),
+        ("gemini", candidate(end)),
+        ("gemini", json!([candidate(&Value::Null), candidate(end)])),
+    ]
+}
+
+#[tokio::test]
+async fn a_whole_reply_that_does_not_say_why_it_ends_is_a_failed_attempt() {
+    for (provider, body) in wholes(&Value::Null).into_iter().chain(wholes(&json!(""))) {
+        let stub = Stub::start([Reply::json(200, &body)]);
+        let (kind, text) = failure(&perform(&stub, request_to(provider, 5)).await);
+        assert_eq!((kind, stub.seen().requests.len()), (FailureKind::Incomplete, 2), "{body}");
+        assert!(text.contains("it does not say why it ends"), "{text}");
+    }
+    for (provider, body) in wholes(&json!("stop")) {
+        let response =
+            perform(&Stub::start([Reply::json(200, &body)]), request_to(provider, 0)).await;
+        assert!(answer(&response).text.starts_with("hello"), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn content_of_another_type_is_told_in_words_for_people() {
+    let says = |content: Value| json!({"choices": [{"message": {"content": content}, "finish_reason": "stop"}]});
+    let candidate = json!([{"candidates": [{"content": {"parts": 42}, "finishReason": "STOP"}]}]);
+    for (provider, body, expected) in [
+        ("openai", says(json!(42)), "neither a text nor a list of parts"),
+        ("openai", says(json!({"text": "hello"})), "neither a text nor a list of parts"),
+        ("gemini", candidate, "invalid type: integer `42`, expected a sequence"),
+    ] {
+        let (kind, text) = failure(
+            &perform(&Stub::start([Reply::json(200, &body)]), request_to(provider, 0)).await,
+        );
+        assert_eq!(kind, FailureKind::Protocol, "{text}");
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn usage_that_cannot_be_is_not_believed() {
+    for (wire, provider) in PROTOCOLS {
+        let usage = match wire {
+            Wire::Chat => json!({"prompt_tokens": u64::MAX, "completion_tokens": u64::MAX}),
+            Wire::Messages => json!({"input_tokens": u64::MAX, "output_tokens": 1_000_000_000}),
+            Wire::Gemini => {
+                json!({"promptTokenCount": u64::MAX, "candidatesTokenCount": 1_u64 << 40})
+            }
+        };
+        let completion = Completion { usage: Some(usage), ..saying(["hello"], wire) };
+        for reply in [Reply::stream(&completion), Reply::whole(&completion)] {
+            let response = perform(&Stub::start([reply]), request_to(provider, 0)).await;
+            let tokens = response.usage.tokens.total();
+            assert!(response.usage.estimated && tokens < 1000, "{provider}: {tokens}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_request_goes_to_its_place_with_its_key() {
     for (wire, provider) in PROTOCOLS {
