@@ -12,7 +12,7 @@ use reqwest::{
     Url,
     header::{HeaderMap, HeaderName, HeaderValue},
 };
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::{
     api::{Wire, wire},
@@ -59,12 +59,39 @@ pub struct ProviderConfig {
     /// version at its end may be left out.
     pub base_url: Option<String>,
     /// The variable that holds its key; a config never holds a key itself.
+    #[serde(deserialize_with = "variable")]
     pub key_env: Option<String>,
     /// Headers that each request carries besides the usual ones.
     pub headers: BTreeMap<String, String>,
     /// Whether it may be asked to report usage at the end of a stream; some servers of `chat` refuse
     /// the field.
     pub stream_usage: Option<bool>,
+}
+
+/// Reads the name of a variable. What is none is not shown: it may be the key itself.
+fn variable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let is_name = |name: &str| {
+        !name.starts_with(|c: char| c.is_ascii_digit())
+            && !name.is_empty()
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    if !is_name(&name) || is_like_a_key(&name) {
+        return Err(D::Error::custom(
+            "key_env is the name of the variable that holds the key, in letters, digits and `_`; \
+             this is none, and is not shown in case it is the key itself",
+        ));
+    }
+    Ok(Some(name))
+}
+
+/// Some keys are written as a name could be, but no one names a variable so.
+fn is_like_a_key(name: &str) -> bool {
+    let has = |kind: fn(&char) -> bool| name.chars().any(|c| kind(&c));
+    name.len() >= 32
+        && has(char::is_ascii_digit)
+        && has(char::is_ascii_lowercase)
+        && has(char::is_ascii_uppercase)
 }
 
 /// Every provider that is known or configured.

@@ -46,6 +46,14 @@ fn what_is_wrong_with_a_config_is_told_with_its_place() {
         "#]],
         ),
         (
+            "[providers.x]\nkey_env = 'sk-proj-12345678'\n[providers.y]\nkey_env = 'AIzaSyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q'\n",
+            expect![[r#"
+                exit 2
+                ! error: folkmoot.toml:2:11: key_env is the name of the variable that holds the key, in letters, digits and `_`; this is none, and is not shown in case it is the key itself
+                ! error: folkmoot.toml:4:11: key_env is the name of the variable that holds the key, in letters, digits and `_`; this is none, and is not shown in case it is the key itself
+            "#]],
+        ),
+        (
             "[providers.x]\nprotocol = 'chatty'\n",
             expect![[r#"
                 exit 2
