@@ -197,7 +197,7 @@ fn a_run_keeps_its_team_whatever_becomes_of_its_file() {
     }
     let other = PAIR.replace("strategy: sequential", "strategy: relay");
     let prompted = PAIR.replace("name: first,", "name: first, prompt: Be brief.,");
-    for (file, told) in [(other, "how the team works"), (prompted, "has changed for first")] {
+    for (file, told) in [(other, "began with: collaboration"), (prompted, "began with: first")] {
         let copy = bench.copy();
         // The copy's run remembers where its file stood.
         bench.write("team.yaml", &file);
