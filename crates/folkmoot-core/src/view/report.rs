@@ -9,7 +9,8 @@ use crate::{run::Run, spec::Spec, time::Duration};
 
 /// Folds a run into a Markdown report. `alive` tells whether somebody drives it.
 ///
-/// What agents said stands in block quotes, so that no text of theirs can pass for the report's own.
+/// What agents said stands in block quotes, so that no text of theirs can pass for the report's own, and
+/// without HTML and links, so that it does nothing where the page is shown (rules.md 16.3).
 pub fn report(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> String {
     let outcome = outcome(run_id, spec, run, alive);
     let mut page = String::new();
@@ -28,10 +29,9 @@ pub fn report(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> String {
     list(
         &mut page,
         "Errors",
-        outcome
-            .errors
-            .iter()
-            .map(|it| format!("`{}` ({}): {}", it.key, inline(&it.agent), inline(&it.error))),
+        outcome.errors.iter().map(|it| {
+            format!("{} ({}): {}", code(it.key.as_str()), inline(&it.agent), inline(&it.error))
+        }),
     );
     list(
         &mut page,
@@ -92,7 +92,7 @@ fn title(call: &CallView) -> String {
     if let Some(tool) = &call.tool {
         write!(title, " uses {}", inline(tool)).expect("a string takes any text");
     }
-    write!(title, " · `{}`", call.key).expect("a string takes any text");
+    write!(title, " · {}", code(call.key.as_str())).expect("a string takes any text");
     if let Some(model) = call.fallback() {
         write!(title, " · {}", inline(model)).expect("a string takes any text");
     }
@@ -201,8 +201,39 @@ fn quoted(text: &str) -> String {
     // A carriage return alone ends a line of Markdown, too.
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let lines: Vec<String> =
-        text.lines().map(|line| format!("> {line}").trim_end().to_owned()).collect();
+        text.lines().map(|line| format!("> {}", harmless(line)).trim_end().to_owned()).collect();
     if lines.is_empty() { "> *(blank)*".to_owned() } else { lines.join("\n") }
+}
+
+/// A line of foreign Markdown in which nothing acts: no HTML, no links, no images. The rest of its markup
+/// stays, as people read it better so. Code gets the same signs: where it ends is the renderer's to say.
+fn harmless(line: &str) -> String {
+    let mut safe = String::with_capacity(line.len());
+    let mut is_escaped = false;
+    let mut rest = line.chars().peekable();
+    while let Some(character) = rest.next() {
+        let next = rest.peek();
+        let acts = match character {
+            '<' => next.is_some_and(|it| it.is_ascii_alphabetic() || matches!(it, '/' | '!' | '?')),
+            ']' => next.is_some_and(|it| matches!(it, '(' | '[' | ':')),
+            _ => false,
+        };
+        if acts && !is_escaped {
+            safe.push('\\');
+        }
+        is_escaped = character == '\\' && !is_escaped;
+        safe.push(character);
+    }
+    safe
+}
+
+/// Foreign text as code inside a line: behind more backticks than it has in a row itself.
+fn code(text: &str) -> String {
+    let text = text.replace(['\n', '\r'], " ");
+    let longest = text.split(|it| it != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest + 1);
+    let gap = if longest > 0 { " " } else { "" };
+    format!("{fence}{gap}{text}{gap}{fence}")
 }
 
 /// Foreign text inside a line: no line breaks, no markup.
@@ -234,6 +265,34 @@ mod tests {
         spec::Collaboration,
         testing::{agent, ids, play, spec},
     };
+
+    #[test]
+    fn foreign_markdown_keeps_its_form_and_nothing_in_it_acts() {
+        for (foreign, shown) in [
+            ("**so** a < b, x[1], `c`, - [ ] done", "**so** a < b, x[1], `c`, - [ ] done"),
+            ("<img src=x onerror=alert(1)>", r"\<img src=x onerror=alert(1)>"),
+            (r"\<b>\\<b>\\\<b>", r"\<b>\\\<b>\\\<b>"),
+            ("</p><!-- x --><?php ?><A>", r"\</p>\<!-- x -->\<?php ?>\<A>"),
+            ("<javascript:alert(1)>", r"\<javascript:alert(1)>"),
+            ("[a](javascript:x) ![b][c] [c]: data:x", r"[a\](javascript:x) ![b\][c] [c\]: data:x"),
+            (r"[a\](x) [a\\](x)", r"[a\](x) [a\\\](x)"),
+            ("一\r<b>二</b>\r\n```\n<i>", "一\n> \\<b>二\\</b>\n> ```\n> \\<i>"),
+        ] {
+            assert_eq!(quoted(foreign), format!("> {shown}"), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_key_cannot_end_the_code_it_stands_in() {
+        for (key, shown) in [
+            ("task/a", "`task/a`"),
+            ("task/a`<b>`", "`` task/a`<b>` ``"),
+            ("a```b``", "```` a```b`` ````"),
+            ("a\n\n<b>", "`a  <b>`"),
+        ] {
+            assert_eq!(code(key), shown);
+        }
+    }
 
     #[test]
     fn a_report_tells_who_said_what_how_votes_were_read_and_what_it_cost() {
