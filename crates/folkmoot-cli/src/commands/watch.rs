@@ -31,7 +31,16 @@ impl Watch {
             return Err(Refusal::new("unknown_event", message).into());
         }
         let mut run = Run::fold(loaded.records.iter().filter(|it| it.seq <= self.after));
-        if run.ending().is_none() && !loaded.is_alive() {
+        if loaded.run.ending().is_some() {
+            let outcome = view::outcome(id.as_str(), &loaded.spec, &loaded.run, false);
+            let status = outcome.status.as_str().replace('_', " ");
+            let reason = outcome.reason.map(|it| format!(" ({it})")).unwrap_or_default();
+            let behind = match self.after {
+                0 => String::new(),
+                after => format!("; what came behind event {after} of {last}:"),
+            };
+            app.tell(&format!("run {id} has ended: {status}{reason}{behind}"));
+        } else if !loaded.is_alive() {
             app.tell(&format!("nobody drives run {id}; `folkmoot resume {id}` goes on with it"));
         }
         // Events are the output here: the JSON of a watch is the stream of them.
