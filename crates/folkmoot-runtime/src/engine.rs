@@ -470,9 +470,12 @@ impl Engine {
         Ok(Watcher { engine: self, id: id.clone(), after, watch })
     }
 
-    /// Proves that a run's log is as it was written.
+    /// Proves that a run's log is as it was written, and that a run could have written it: hashes can
+    /// be made anew.
     pub async fn verify(&self, id: &RunId) -> Result<Head, EngineError> {
-        Ok(self.store().verify(&id.stream()).await?)
+        let head = self.store().verify(&id.stream()).await?;
+        self.load_until(id, head.seq).await?;
+        Ok(head)
     }
 
     /// Runs a log again without a world; gives the run if every decision comes out as recorded.

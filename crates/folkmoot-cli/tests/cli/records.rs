@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use expect_test::expect;
-use folkmoot_core::event::{Event, Record};
+use folkmoot_core::{
+    call::Call,
+    event::{Event, Record},
+    time::Time,
+};
 use folkmoot_runtime::{
     backend::{Backend, OnDelta, Request, Response},
     engine::Engine,
@@ -441,6 +445,94 @@ fn a_record_that_decides_otherwise_diverges_at_the_first_decision_that_differs()
     );
     let diverged = bench.call(["replay", "last", "--json"]).must_be(8).json();
     assert_eq!(diverged["error"]["code"], "diverged");
+}
+
+/// Keeps the log of the last run once more as `f00000000000`, the text of each record changed and the
+/// hashes as they should be.
+fn keep_text(bench: &Bench, change: impl Fn(&str) -> String) {
+    on_store(bench, async |store| {
+        let stream = store.list("run/", None, 1).await.expect("it can be read").remove(0).stream;
+        let rows = store.read(&stream, 0, 100).await.expect("it can be read");
+        let bodies = rows.iter().map(|row| change(&row.body).into()).collect();
+        let append = Append::new(&"run/f00000000000".into(), 0, bodies);
+        store.append(append).await.expect("there is room");
+    });
+}
+
+#[test]
+fn a_record_that_no_run_could_have_written_is_no_valid_one_though_its_hashes_are() {
+    let changes: [(&str, &dyn Fn(&mut Record)); 3] = [
+        ("names agent \"ghost\"", &|record| {
+            if let Event::Asked { call: Call::Agent { agent, .. }, .. } = &mut record.event {
+                *agent = "ghost".into();
+            }
+        }),
+        ("record 2 is older than the one before it", &|record| {
+            record.at = Time(100 - record.seq);
+        }),
+        ("record 4 stands where record 3 is due", &|record| record.seq += record.seq / 3),
+    ];
+    for (told, change) in changes {
+        let bench = recorded();
+        keep_text(&bench, |record| {
+            let mut record = Record::parse(record).expect("it is one");
+            change(&mut record);
+            record.to_json()
+        });
+        for command in ["verify", "replay", "show", "report"] {
+            let refused = bench.call([command, "f00000000000"]).must_be(8);
+            assert!(refused.stderr.contains(told), "{command}: {}", refused.stderr);
+            assert_eq!(refused.stdout, "", "{command}");
+        }
+        let refused = bench.call(["verify", "f00000000000", "--json"]).must_be(8).json();
+        assert_eq!(refused["error"]["code"], "unreadable_record", "{told}");
+    }
+}
+
+#[test]
+fn a_record_in_other_bytes_than_a_run_writes_is_refused_by_its_number() {
+    let bench = recorded();
+    keep_text(&bench, |record| {
+        if record.contains("\"seq\":3,") { record.replacen(':', ": ", 1) } else { record.into() }
+    });
+    for command in ["verify", "replay", "show"] {
+        let told = bench.call([command, "f00000000000"]).must_be(8).stderr;
+        let expected = "record 3 cannot be read: from byte 7 on it is written otherwise";
+        assert!(told.contains(expected), "{command}: {told}");
+    }
+}
+
+#[test]
+fn who_watches_a_run_that_has_ended_is_told_so_and_how() {
+    let bench = recorded();
+    for (after, told) in [
+        ("0", "has ended: done (answered)\n"),
+        ("5", "has ended: done (answered); what came behind event 5 of 8:\n"),
+        ("8", "has ended: done (answered); what came behind event 8 of 8:\n"),
+    ] {
+        let watched = bench.call(["watch", "last", "--after", after]).must_be(0);
+        assert!(watched.stderr.contains(told), "{}", watched.stderr);
+        assert!(!watched.stderr.contains("nobody drives"), "{}", watched.stderr);
+    }
+}
+
+#[test]
+fn a_report_holds_no_live_markup_of_others() {
+    let hostile = "<script>alert(1)</script> [a](javascript:alert(1)) ![b](http://x/y.png)";
+    let team = format!(
+        "name: '<b>team'\nagents: [{{ name: '<i>a', script: {{ replies: ['{hostile}'] }} }}]\n"
+    );
+    let bench = Bench::with_team(&team);
+    bench.call(["run", "team.yaml", &format!("<img src=x onerror=alert(1)> {hostile}")]).must_be(0);
+    let report = bench.call(["report", "last"]).must_be(0).stdout;
+    assert!(
+        report.contains(r"> \<img src=x onerror=alert(1)> \<script>alert(1)\</script>"),
+        "{report}"
+    );
+    for live in ["<", "](", "]["] {
+        let mut found = report.match_indices(live);
+        assert!(found.all(|(at, _)| report[..at].ends_with('\\')), "{live} in {report}");
+    }
 }
 
 #[test]
