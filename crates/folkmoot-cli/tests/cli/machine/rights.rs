@@ -102,6 +102,38 @@ fn a_file_or_folder_that_may_not_be_written_is_told_and_nothing_is_asked_or_lost
     }
 }
 
+/// Where a user may mount a folder once more, for reading only.
+#[test]
+fn a_database_on_a_disk_that_may_only_be_read_is_read() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("di?k #1%")).expect("the folder can be written");
+    let script = r#"
+        "$1" run --demo task >/dev/null || exit 78
+        mount --bind "$2" "$2" && mount -o remount,bind,ro "$2" || exit 77
+        for command in runs "show last" "report last" "verify last" "replay last" "watch last"; do
+            "$1" $command >/dev/null && echo "$command"
+        done
+        "$1" doctor | grep read-only
+        "$1" run --demo task; echo "exit $?"
+        "$1" resume last; echo "exit $?"
+    "#;
+    let mut shell = bench.command("unshare");
+    shell.args(["-Urm", "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_folkmoot"), "di?k #1%"]);
+    shell.env("FOLKMOOT_DB", bench.path("di?k #1%/runs.db"));
+    let Ok(output) = shell.output() else { return };
+    if matches!(output.status.code(), Some(1 | 77)) {
+        return;
+    }
+    let text = |bytes| String::from_utf8(bytes).expect("it is text");
+    let (told, shown) = (text(output.stderr), text(output.stdout));
+    let shown: Vec<&str> = shown.lines().collect();
+    let read = ["runs", "show last", "report last", "verify last", "replay last", "watch last"];
+    assert_eq!(shown[..6], read, "{told}");
+    assert!(shown[6].contains("state"), "{shown:?}");
+    assert_eq!(shown[7..], ["exit 2", "exit 2"], "{told}");
+    assert!(told.contains("read-only") && told.contains("--db FILE"), "{told}");
+}
+
 #[test]
 fn a_folder_that_is_closed_behind_a_run_does_it_no_harm() {
     let door = Door::closed();

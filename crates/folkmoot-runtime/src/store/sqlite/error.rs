@@ -10,6 +10,7 @@ use std::{
 
 use rusqlite::ErrorCode;
 
+use super::open;
 use crate::store::StoreError;
 
 /// How long an operation is tried while other programs use the file.
@@ -80,6 +81,10 @@ pub(super) fn patiently<T>(mut work: impl FnMut() -> Result<T, Stop>) -> Result<
 const CANNOT_GROW: &str = "it cannot be written: a quota or the limit on the size of files may be \
                            reached, or the disk is failing; what was recorded before is unharmed";
 
+/// What stands behind a file that is there and cannot be opened.
+const CANNOT_SHARE: &str = "its log, the file `-wal` beside it, can only be read where files can be \
+                            written too; copy both to such a place";
+
 /// Whether what failed was to make a file longer, or to see it on the disk.
 fn is_write(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error().map(|error| error.extended_code);
@@ -116,6 +121,10 @@ fn translate(path: &Path, error: rusqlite::Error) -> StoreError {
             | ErrorCode::ConstraintViolation
             | ErrorCode::Unknown,
         ) => StoreError::Corrupt { path, what: error.to_string().into() },
+        Some(ErrorCode::CannotOpen) if open::log_of(&path).exists() => {
+            let why = format!("{CANNOT_SHARE} ({error})");
+            StoreError::Io { path, source: Arc::new(io::Error::other(why)) }
+        }
         Some(_) => StoreError::Io { path, source: Arc::new(error) },
     }
 }

@@ -64,7 +64,14 @@ impl SqliteStore {
 
     /// Proves that the file can be written, and writes nothing.
     pub async fn check_writable(&self) -> Result<(), StoreError> {
-        self.writer.commit(|_| Ok(())).await
+        let path = self.path.clone();
+        let can_be_written = move |batch: &mut writer::Batch<'_>| {
+            if batch.connection.is_readonly("main")? {
+                return Err(StoreError::ReadOnly { path: path.to_path_buf() }.into());
+            }
+            Ok(())
+        };
+        self.writer.commit(can_be_written).await
     }
 
     /// The file, as an absolute path.

@@ -3,7 +3,7 @@
 use std::{
     fs::{DirBuilder, OpenOptions},
     io,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -47,10 +47,43 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
 /// Opens one more connection to a file that is [open](open).
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    if lacks_its_log(&connection) && !log_of(path).exists() {
+        // Where no log can be made nobody can write, and without one the file holds everything.
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_URI;
+        connection = Connection::open_with_flags(unchanging(path), flags)?;
+    }
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
+}
+
+/// Whether the files beside the database, which even readers need, are not there and cannot be made.
+fn lacks_its_log(connection: &Connection) -> bool {
+    let looked = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
+    looked.is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::CannotOpen))
+}
+
+/// The write-ahead log beside a database.
+pub(super) fn log_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
+/// The address by which SQLite reads a file without looking for what stands beside it.
+fn unchanging(path: &Path) -> String {
+    let mut address = "file:".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => address.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => address.push(char::from(*byte)),
+            byte => address.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    address + "?immutable=1"
 }
 
 /// Creates an empty file if there is none. SQLite gives its side files the same mode.
@@ -127,7 +160,8 @@ fn configure(connection: &Connection, path: &Path) -> Result<(), Stop> {
         let mode = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
         Ok(connection.pragma_update_and_check(None, "journal_mode", "WAL", mode)?)
     })?;
-    if mode != "wal" {
+    // What can only be read may be read without its log.
+    if mode != "wal" && !connection.is_readonly("main")? {
         let source = io::Error::other("the file system does not allow a write-ahead log");
         return Err(StoreError::Io { path: path.to_owned(), source: Arc::new(source) }.into());
     }
