@@ -130,10 +130,10 @@ impl App {
         Stream::new(run.as_str(), Sink::stdout(self.secrets.clone()))
     }
 
-    /// Waits until everything is written.
+    /// Waits until everything is written, and tells what could not be.
     pub(crate) fn close(&self) -> std::io::Result<()> {
         self.err.close()?;
-        self.out.close()
+        exit::told_if_lost(self.out.close())
     }
 
     /// The file in which runs are kept.

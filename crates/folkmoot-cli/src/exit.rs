@@ -1,6 +1,10 @@
 //! How a command ends: the exit codes of the contract, and errors as people and programs read them.
 
-use std::{fmt, process::ExitCode};
+use std::{
+    fmt,
+    io::{self, Write},
+    process::ExitCode,
+};
 
 use anyhow::Error;
 use folkmoot_core::{key::Key, view::Status};
@@ -124,19 +128,34 @@ fn told(error: &Error) -> String {
     })
 }
 
+/// Tells on standard error that standard output could not be written, unless nobody reads it any
+/// longer.
+pub(crate) fn told_if_lost(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => {
+            // Nobody is left to tell if this cannot be written either.
+            let _ = writeln!(io::stderr(), "error: cannot write to standard output: {error}");
+            Err(error)
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
 /// Tells that the command line cannot be read; what was asked for, help or the version, is no error.
 pub(crate) fn misused(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        // Nobody is left to tell if this cannot be printed.
-        let _ = error.print();
-        return Exit::DONE.into();
+        let printed = error.print().and_then(|()| io::stdout().flush());
+        let lost = told_if_lost(printed).is_err();
+        return if lost { Exit::FAILED } else { Exit::DONE }.into();
     }
     let arguments: Vec<String> =
         std::env::args_os().map(|it| it.to_string_lossy().into()).collect();
     // It may quote the arguments, and whatever stands in them.
     let text = error.render().to_string();
     let secrets = Config::default().secrets();
-    let sink = if is_told_to_programs(&arguments) {
+    let is_told_to_programs = is_told_to_programs(&arguments);
+    let sink = if is_told_to_programs {
         let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
         let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
         let refusal = Refusal::new("usage", message).help("`folkmoot help` tells what there is");
@@ -148,7 +167,9 @@ pub(crate) fn misused(error: &clap::Error) -> ExitCode {
         sink.put(&Screen::stderr(secrets).text(&text));
         sink
     };
-    if sink.close().is_ok() { Exit::USAGE.into() } else { Exit::FAILED.into() }
+    let closed = sink.close();
+    let closed = if is_told_to_programs { told_if_lost(closed) } else { closed };
+    if closed.is_ok() { Exit::USAGE.into() } else { Exit::FAILED.into() }
 }
 
 /// Whether arguments that could not be read ask for JSON.

@@ -1,8 +1,13 @@
 //! Words and flags: how commands are asked, how they refuse, and how they end.
 
+use std::fs::File;
+
 use expect_test::expect;
 
-use crate::{bench::Bench, snapshot::check};
+use crate::{
+    bench::{Bench, Process},
+    snapshot::check,
+};
 
 const ECHO: &str = "name: echo\nagents: [{ name: echo, script: {} }]\n";
 
@@ -269,5 +274,28 @@ fn every_end_has_its_exit_code() {
             let watched = bench.call(["watch", "last"]);
             assert_eq!(watched.exit, exit, "{}", watched.shown());
         }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_finds_no_room_is_told_of() {
+    let bench = Bench::new();
+    for arguments in [
+        &["schema"][..],
+        &["run", "--demo", "task", "--json"],
+        &["run", "--demo", "task", "--output", "stream-json"],
+        &["run", "--json", "--nonsense"],
+        &["--help"],
+        &["run", "--help"],
+        &["--version"],
+    ] {
+        let full = File::options().write(true).open("/dev/full").expect("Linux has it");
+        let mut command = bench.folkmoot(arguments.iter().copied());
+        let called = Process::start_into(&mut command, full).finish();
+        let told = &called.stderr;
+        assert!(told.contains("error: cannot write to standard output: No space left"), "{told}");
+        assert_eq!(told.matches("cannot write").count(), 1, "{told}");
+        assert_eq!(called.exit, 1, "{arguments:?}");
     }
 }
