@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     collections::BTreeMap,
+    ffi::OsStr,
     path::{Path, PathBuf},
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
@@ -160,13 +161,13 @@ impl App {
 
     /// The record that is meant by `given`: that of a run in the store, or an exported file.
     ///
-    /// A file is meant by what has a folder in it or ends in `.jsonl`, and by the name of a file
-    /// that is there if no run is meant by it.
-    pub(crate) async fn kept(&self, given: &str) -> Result<Kept> {
+    /// A file is meant by what has a folder in it, ends in `.jsonl` or is no text, and by the name of a
+    /// file that is there if no run is meant by it.
+    pub(crate) async fn kept(&self, given: &OsStr) -> Result<Kept> {
         let path = Path::new(given);
-        if is_file_name(given) {
+        let Some(given) = given.to_str().filter(|given| !is_file_name(given)) else {
             return Kept::read(path).await;
-        }
+        };
         let engine = self.engine()?;
         match engine.find(given).await {
             Err(EngineError::NoSuchRun(_)) if path.is_file() => Kept::read(path).await,

@@ -54,7 +54,7 @@ impl Export {
         let end = lines.end();
         if app.wants_json() {
             app.print_json(&json!({
-                "run_id": id.as_str(), "file": file, "records": end.seq,
+                "run_id": id.as_str(), "file": file.display().to_string(), "records": end.seq,
                 "hash": end.hash.to_string(), "ended": lines.is_ended(),
             }));
         } else {

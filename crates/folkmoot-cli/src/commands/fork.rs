@@ -1,4 +1,4 @@
-use std::{path::PathBuf, sync::Arc};
+use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
 use anyhow::Result;
 use clap::Args;
@@ -26,7 +26,7 @@ use crate::{
   folkmoot fork last --answer round-1/bob=\"Let us use SQLite.\"")]
 pub(crate) struct Fork {
     /// The run: its id, the beginning of it, `last`, or an exported file
-    run: String,
+    run: OsString,
     /// Takes over what happened up to this event, or before this call
     #[arg(long, value_name = "SEQ|KEY")]
     at: Option<String>,

@@ -1,3 +1,5 @@
+use std::ffi::OsString;
+
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
@@ -11,7 +13,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// The run: its id, the beginning of it, `last`, or an exported file
-    run: String,
+    run: OsString,
 }
 
 impl Replay {

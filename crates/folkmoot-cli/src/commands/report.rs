@@ -1,3 +1,5 @@
+use std::ffi::OsString;
+
 use anyhow::Result;
 use clap::Args;
 use folkmoot_core::view;
@@ -12,7 +14,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub(crate) struct Report {
     /// The run: its id, the beginning of it, `last`, or an exported file
-    run: String,
+    run: OsString,
 }
 
 impl Report {

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{ffi::OsString, sync::Arc};
 
 use anyhow::Result;
 use clap::Args;
@@ -21,7 +21,7 @@ use crate::{
   folkmoot retry last --from judge")]
 pub(crate) struct Retry {
     /// The run: its id, the beginning of it, `last`, or an exported file
-    run: String,
+    run: OsString,
     /// Asks this call again, and all that follows from it
     #[arg(long, value_name = "KEY")]
     from: Option<String>,

@@ -1,3 +1,5 @@
+use std::ffi::OsString;
+
 use anyhow::Result;
 use clap::Args;
 use folkmoot_core::view;
@@ -14,7 +16,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// The run: its id, the beginning of it, `last`, or an exported file
-    run: String,
+    run: OsString,
     /// Shows one call in full
     #[arg(long, value_name = "KEY")]
     call: Option<String>,

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     fs::File,
     io::Read,
     path::{Path, PathBuf},
@@ -39,7 +40,7 @@ pub(super) const UNREADABLE: &str = "unreadable_team";
 pub(crate) struct TeamArgs {
     /// The team file; left out with --demo, --agents or --config
     #[arg(value_name = "TEAM")]
-    team: Option<String>,
+    team: Option<OsString>,
     /// The task; `-` reads it from standard input
     #[arg(value_name = "PROMPT")]
     task: Option<String>,
@@ -152,7 +153,8 @@ impl TeamArgs {
     }
 
     fn origin_and_prompt(&self) -> Result<(Origin, Option<String>)> {
-        let mut words = self.team.iter().chain(&self.task).chain(&self.more);
+        let more = self.task.iter().chain(&self.more).map(OsString::from);
+        let mut words = self.team.iter().cloned().chain(more);
         let origin = match (&self.config, self.demo, &self.agents[..]) {
             (Some(file), false, []) => Origin::File(file.clone()),
             (None, true, []) => Origin::Demo,
@@ -165,7 +167,8 @@ impl TeamArgs {
             }
         };
         let prompt = match (words.next(), words.next(), &self.prompt) {
-            (Some(prompt), None, None) | (None, None, Some(prompt)) => Some(prompt.clone()),
+            (Some(prompt), None, None) => Some(prompt.into_string().map_err(|_| no_text())?),
+            (None, None, Some(prompt)) => Some(prompt.clone()),
             (None, None, None) => None,
             _ => {
                 let message =
@@ -181,6 +184,10 @@ fn no_team() -> Refusal {
     Refusal::new("no_team", "no team is given").help(
         "name a team file, or try `folkmoot run --demo \"a task\"`; `folkmoot init` writes one",
     )
+}
+
+fn no_text() -> Refusal {
+    Refusal::new("unreadable_prompt", "the task is not UTF-8")
 }
 
 fn no_prompt() -> Refusal {
