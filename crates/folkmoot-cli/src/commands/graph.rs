@@ -1,4 +1,5 @@
 use std::{
+    ffi::OsString,
     io::Write,
     path::{Path, PathBuf},
 };
@@ -33,7 +34,7 @@ use crate::{
 pub(crate) struct Graph {
     /// A team file; or a run: its id, the beginning of it, `last`, or an exported file (.jsonl)
     #[arg(value_name = "TEAM|RUN")]
-    what: String,
+    what: OsString,
     /// What is written [default: as the file of --out is named, else mermaid]
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
@@ -80,7 +81,7 @@ impl Graph {
         if let Some(mut file) = file {
             file.write_all(text.as_bytes())?;
             let path = file.finish()?;
-            told["file"] = json!(path);
+            told["file"] = path.display().to_string().into();
             if app.wants_json() {
                 app.print_json(&told);
             } else {
@@ -105,7 +106,8 @@ impl Graph {
         if is_jsonl || export::is_exported(path) {
             return of_run(&app.kept(&self.what).await?).await.map(Ok);
         }
-        if self.what.contains(std::path::is_separator) || path.extension().is_some() {
+        let has_folder = path.parent().is_some_and(|folder| !folder.as_os_str().is_empty());
+        if has_folder || path.extension().is_some() || self.what.to_str().is_none() {
             return self.team(app);
         }
         match app.kept(&self.what).await {

@@ -4,7 +4,10 @@ use std::fs;
 
 use expect_test::expect;
 
-use crate::{bench::Bench, snapshot::check};
+use crate::{
+    bench::{Bench, Called},
+    snapshot::check,
+};
 
 const TEAM: &str = "
 name: 评审组
@@ -188,4 +191,50 @@ fn a_file_is_told_from_a_run_by_its_name() {
     bench.write("notes", "a text\n");
     let told = bench.call(["verify", "./notes"]).must_be(8).stderr;
     assert!(told.contains("this is not an exported run"), "{told}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_may_have_a_name_that_is_no_text() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+
+    let (bench, _) = exported();
+    let name = |text: &[u8]| OsStr::from_bytes(text).to_owned();
+    let (run, team) = (name(b"run-\xff.jsonl"), name(b"team-\xff.yaml"));
+    let (odd, exported) = (name(b"odd-\xff"), name(b"out-\xff.jsonl"));
+    fs::copy(bench.path("run.jsonl"), bench.path(&run)).expect("files can be copied");
+    fs::copy(bench.path("run.jsonl"), bench.path(&odd)).expect("files can be copied");
+    fs::copy(bench.path("team.yaml"), bench.path(&team)).expect("files can be copied");
+    let call = |arguments: &[&OsStr]| Called::of(bench.folkmoot([]).args(arguments));
+    for command in ["verify", "replay", "show", "report"] {
+        for file in [&run, &odd] {
+            call(&[command.as_ref(), file]).must_be(0);
+        }
+    }
+    call(&["run".as_ref(), &team, "task".as_ref()]).must_be(1);
+    call(&["plan".as_ref(), &team, "task".as_ref()]).must_be(0);
+    let out = ["export", "last", "--json", "-o"].map(OsStr::new);
+    call(&[&out[..], &[&exported]].concat()).must_be(0);
+    let told = call(&["run".as_ref(), "--demo".as_ref(), &odd]).must_be(2).stderr;
+    assert!(told.contains("the task is not UTF-8"), "{told}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_with_a_name_is_refused_as_it_may_wait_for_ever_and_an_open_one_is_read() {
+    let (bench, _) = exported();
+    let made = bench.command("mkfifo").arg("run.fifo").status().expect("it is there");
+    assert!(made.success());
+    check(
+        &bench,
+        bench.call(["verify", "./run.fifo"]),
+        expect![[r#"
+            exit 2
+            ! error: cannot read ./run.fifo: it is a pipe or a device; copy it to a file first
+        "#]],
+    );
+    bench.call(["verify", "/dev/zero"]).must_be(2);
+    let mut shell = bench.command("sh");
+    shell.args(["-c", "cat run.jsonl | \"$1\" verify /dev/stdin", "sh"]);
+    Called::of(shell.arg(env!("CARGO_BIN_EXE_folkmoot"))).must_be(0);
 }

@@ -118,18 +118,33 @@ pub enum Flaw {
 /// Reads an exported run into a store of its own. Every line is checked.
 pub async fn read(path: &Path) -> Result<(MemoryStore, RunId), FileError> {
     let io = |source| FileError::Io { path: path.to_owned(), source };
+    may_be_opened(path).map_err(io)?;
     let file = File::open(path).map_err(io)?;
-    if file.metadata().map_err(io)?.is_dir() {
-        return Err(io(io::ErrorKind::IsADirectory.into()));
-    }
     read_from(BufReader::new(file), path).await
 }
 
-/// Whether the file at `path` begins as an exported run does, whatever follows.
+/// Whether the file at `path` begins as an exported run does, whatever follows. What is no file is not
+/// looked into, as it could not be read again.
 pub fn is_exported(path: &Path) -> bool {
+    if !path.is_file() {
+        return false;
+    }
     let mut beginning = [0; BEGINNING.len()];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut beginning));
     read.is_ok() && beginning == *BEGINNING.as_bytes()
+}
+
+/// Whether to open it may wait for ever: for who writes into a named pipe, or sits at a terminal. What
+/// is open already, such as the output of another program, has no place of its own in the file system.
+fn may_be_opened(path: &Path) -> io::Result<()> {
+    let kind = path.metadata()?;
+    if kind.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !kind.is_file() && path.canonicalize().is_ok() {
+        return Err(io::Error::other("it is a pipe or a device; copy it to a file first"));
+    }
+    Ok(())
 }
 
 /// Reads an exported run from `input`, as [`read`] does; errors say that it stands at `path`.
