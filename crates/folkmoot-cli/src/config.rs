@@ -9,8 +9,8 @@ use std::{
     ffi::OsString,
     fs,
     io::{self, Read},
-    ops::Range,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::{Context, Result};
@@ -47,11 +47,19 @@ pub(crate) struct Config {
     context_windows: BTreeMap<String, u64>,
 }
 
-/// A value, and the place where it stands: `folkmoot.toml:3:9`.
+/// A value, and the place where it stands.
 #[derive(Debug)]
 struct Placed<T> {
     value: T,
-    place: String,
+    at: usize,
+    source: Arc<Source>,
+}
+
+/// The text of a config file. Places are counted in it when one is told, not for every name.
+#[derive(Debug)]
+struct Source {
+    path: PathBuf,
+    text: String,
 }
 
 /// A config file.
@@ -126,23 +134,20 @@ impl Config {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(vec![bad(&path.display().to_string(), &error.to_string())]),
         };
-        let place = |span: Range<usize>| {
-            let Position { line, column } = Position::of(&text, span.start);
-            format!("{}:{line}:{column}", path.display())
-        };
-        match reading::read::<File>(&text) {
-            Ok(file) => Ok(Some(Config::of(file, place))),
+        let source = Source { path: path.to_owned(), text };
+        match reading::read::<File>(&source.text) {
+            Ok(file) => Ok(Some(Config::of(file, &Arc::new(source)))),
             Err(faults) => {
-                let told = |Fault { span, message }| bad(&place(span), &message);
+                let told = |Fault { span, message }| bad(&source.place(span.start), &message);
                 Err(faults.into_iter().map(told).collect())
             }
         }
     }
 
-    fn of(file: File, place: impl Fn(Range<usize>) -> String) -> Config {
-        let aliases = file.aliases.into_iter().map(|(name, it)| (name, Placed::of(it, &place)));
+    fn of(file: File, source: &Arc<Source>) -> Config {
+        let aliases = file.aliases.into_iter().map(|(name, it)| (name, Placed::of(it, source)));
         Config {
-            default_model: file.default_model.map(|it| Placed::of(it, &place)),
+            default_model: file.default_model.map(|it| Placed::of(it, source)),
             aliases: aliases.collect(),
             providers: file.providers,
             prices: file.prices,
@@ -166,10 +171,10 @@ impl Config {
         let catalog = self.catalog();
         let told = |(alias, unresolved): (Option<&str>, Unresolved)| {
             let Unresolved { message, help, .. } = unresolved;
-            let alias = alias.and_then(|alias| Some(&self.aliases.get(alias)?.place));
-            let default = || self.default_model.as_ref().map(|it| &it.place);
-            let place = alias.or_else(default).map_or("", String::as_str);
-            Refusal { help, ..bad(place, &message) }
+            let alias = alias.and_then(|alias| Some(self.aliases.get(alias)?.place()));
+            let default = || self.default_model.as_ref().map(Placed::place);
+            let place = alias.or_else(default).unwrap_or_default();
+            Refusal { help, ..bad(&place, &message) }
         };
         catalog.faults().into_iter().map(told).collect()
     }
@@ -211,9 +216,21 @@ impl Config {
 }
 
 impl<T> Placed<T> {
-    fn of(value: Spanned<T>, place: impl Fn(Range<usize>) -> String) -> Placed<T> {
-        let place = place(value.span());
-        Placed { value: value.into_inner(), place }
+    fn of(value: Spanned<T>, source: &Arc<Source>) -> Placed<T> {
+        let at = value.span().start;
+        Placed { value: value.into_inner(), at, source: source.clone() }
+    }
+
+    fn place(&self) -> String {
+        self.source.place(self.at)
+    }
+}
+
+impl Source {
+    /// The place of a byte: `folkmoot.toml:3:9`.
+    fn place(&self, at: usize) -> String {
+        let Position { line, column } = Position::of(&self.text, at);
+        format!("{}:{line}:{column}", self.path.display())
     }
 }
 

@@ -16,6 +16,7 @@ pub mod key;
 pub mod known;
 pub mod limits;
 pub mod log;
+mod loops;
 pub mod money;
 pub mod names;
 pub mod plan;

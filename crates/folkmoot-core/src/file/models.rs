@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     diagnostic::quoted,
+    loops,
     money::Price,
     names,
     team::{FIRST_TARGET, Fallback, Model, Target},
@@ -14,6 +15,9 @@ pub const DEMO: &str = "demo";
 
 /// The most targets of a chain, and the most aliases that may stand for one another in a row.
 const LONGEST: usize = 16;
+
+/// How many faults are told at once; more help nobody, and each is compared with all known names.
+const ENOUGH: usize = 100;
 
 /// What is configured on this machine.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -104,26 +108,23 @@ impl Catalog {
         Ok(())
     }
 
-    /// Everything that is wrong with the names of the config, each with the alias it stands behind;
-    /// none is that of `default_model`.
+    /// What is wrong with the names of the config, the first hundred faults of it, each with the alias it
+    /// stands behind; none is that of `default_model`.
     pub fn faults(&self) -> Vec<(Option<&str>, Unresolved)> {
-        let mut faults = Vec::new();
-        for (alias, targets) in &self.aliases {
-            let is_alias = |name: &&str| self.aliases.contains_key(*name);
+        let own = self.aliases.iter().flat_map(|(alias, targets)| {
             let targets = targets.iter().map(|target| target.trim());
-            let own = targets.filter(|it| !is_alias(it)).filter_map(|it| self.link(it).err());
-            faults.extend(own.map(|unresolved| (Some(alias.as_str()), unresolved)));
-            // A circle is told of at one of its members.
-            let members = self.circle(alias);
-            if members.iter().min() == Some(&alias.as_str()) {
-                faults.push((Some(alias.as_str()), cycle(&members, alias)));
-            }
-        }
+            let targets = targets.filter(|it| !self.aliases.contains_key(*it));
+            targets.filter_map(|it| Some((Some(alias.as_str()), self.link(it).err()?)))
+        });
+        let mut faults: Vec<_> = own.take(ENOUGH).collect();
+        faults.extend(self.circles());
+        faults.sort_by_key(|(alias, _)| *alias);
         if faults.is_empty() {
             let resolve = |alias| Some((Some(alias), self.resolve(alias).err()?));
             let ill_sized = self.aliases.keys().map(String::as_str).filter_map(resolve);
-            faults.extend(ill_sized.filter(|(_, it)| it.code != UNSUPPORTED));
+            faults.extend(ill_sized.filter(|(_, it)| it.code != UNSUPPORTED).take(ENOUGH));
         }
+        faults.truncate(ENOUGH);
         let default = self.default_model.as_deref().filter(|name| {
             let name = name.trim();
             !self.aliases.contains_key(name) && !self.programs.contains_key(name)
@@ -133,29 +134,21 @@ impl Catalog {
         faults
     }
 
-    /// The aliases on a shortest way from `alias` back to itself, it among them; none if there is no way.
-    fn circle<'a>(&'a self, alias: &'a str) -> Vec<&'a str> {
-        let mut came_from: BTreeMap<&str, &str> = BTreeMap::new();
-        let mut next = vec![alias];
-        let mut at = 0;
-        while let Some(from) = next.get(at).copied() {
-            at += 1;
-            for target in self.aliases.get(from).into_iter().flatten().map(|it| it.trim()) {
-                if target == alias {
-                    let mut members = vec![from];
-                    while let Some(before) = came_from.get(members[members.len() - 1]) {
-                        members.push(before);
-                    }
-                    members.reverse();
-                    return members;
-                }
-                if self.aliases.contains_key(target) && !came_from.contains_key(target) {
-                    came_from.insert(target, from);
-                    next.push(target);
-                }
-            }
-        }
-        Vec::new()
+    /// The aliases that lead to themselves. Those that all lead to one another are told of once, at the
+    /// first of them.
+    fn circles(&self) -> Vec<(Option<&str>, Unresolved)> {
+        let names: Vec<&str> = self.aliases.keys().map(String::as_str).collect();
+        let places: BTreeMap<&str, usize> = names.iter().copied().zip(0..).collect();
+        let place = |target: &String| places.get(target.trim()).copied();
+        let next: Vec<Vec<usize>> =
+            self.aliases.values().map(|it| it.iter().filter_map(place).collect()).collect();
+        let first =
+            loops::in_graph(&next).into_iter().filter_map(|members| members.first().copied());
+        let told = |at: usize| {
+            let way: Vec<&str> = loops::way_back(&next, at).iter().map(|at| names[*at]).collect();
+            (Some(names[at]), cycle(&way, names[at]))
+        };
+        first.take(ENOUGH).map(told).collect()
     }
 
     /// The target `name`, which is no alias of targets; the error of an unknown one comes first, as no
@@ -233,12 +226,13 @@ fn unsupported(name: &str, program: &str) -> Unresolved {
 }
 
 fn cycle(trail: &[&str], again: &str) -> Unresolved {
-    let round = trail.iter().skip_while(|name| **name != again).chain([&again]);
-    let message = format!(
-        "the alias {} leads to itself: {}",
-        quoted(again),
-        round.copied().collect::<Vec<_>>().join(" -> ")
-    );
+    let round: Vec<&str> = trail.iter().copied().skip_while(|name| *name != again).collect();
+    let more = round.len().saturating_sub(LONGEST);
+    let mut shown = round[..round.len() - more].join(" -> ");
+    if more > 0 {
+        shown += &format!(" -> … ({more} more)");
+    }
+    let message = format!("the alias {} leads to itself: {shown} -> {again}", quoted(again));
     Unresolved { code: "alias_cycle", message, help: None }
 }
 

@@ -125,6 +125,23 @@ fn everything_that_is_wrong_with_the_names_of_a_config_is_told_at_once_and_once(
 }
 
 #[test]
+fn aliases_in_a_row_and_in_circles_are_judged_in_one_look_however_many_there_are() {
+    let told = |alias: &dyn Fn(usize) -> String| {
+        let mut catalog = catalog();
+        catalog.aliases = (0..20_000).map(|n| (format!("a{n:05}"), vec![alias(n)])).collect();
+        let faults = catalog.faults();
+        (faults.len(), faults[0].1.message.clone())
+    };
+    let row = told(&|n| if n < 19_999 { format!("a{:05}", n + 1) } else { "openai/x".into() });
+    let too_long = "the alias \"a00000\" stands for more than 16 targets or aliases";
+    assert_eq!(row, (100, too_long.to_owned()));
+    let (count, circle) = told(&|n| format!("a{:05}", (n + 1) % 20_000));
+    assert_eq!(count, 1);
+    assert!(circle.ends_with("-> a00015 -> … (19984 more) -> a00000"), "{circle}");
+    assert_eq!(told(&|n| format!("b{n:05}")).0, 100);
+}
+
+#[test]
 fn a_later_target_without_a_price_is_left_out_where_money_is_limited() {
     let mut case = Case::new("agents: [{ name: a, model: best, limits: { cost_usd: 1 } }]\n");
     let chain_of = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Edge, PARENT};
-use crate::team::AgentId;
+use crate::{loops, team::AgentId};
 
 /// What the edges of a graph alone tell. Agents are numbered in the order in which edges name them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -121,56 +121,12 @@ impl Structure {
         }
     }
 
-    /// The loops: strongly connected agents, exits left out (Tarjan's algorithm, iterative).
+    /// The loops, exits left out.
     fn find_loops(&mut self) {
-        let count = self.agents.len();
-        let (mut index, mut low) = (vec![usize::MAX; count], vec![0; count]);
-        let (mut stack, mut on_stack, mut next_index) = (Vec::new(), vec![false; count], 0);
-        let mut found: Vec<Vec<usize>> = Vec::new();
-        for root in 0..count {
-            if index[root] != usize::MAX {
-                continue;
-            }
-            let mut way = vec![(root, 0)];
-            while let Some(&mut (agent, ref mut next)) = way.last_mut() {
-                if *next == 0 {
-                    (index[agent], low[agent]) = (next_index, next_index);
-                    next_index += 1;
-                    stack.push(agent);
-                    on_stack[agent] = true;
-                }
-                if let Some(&edge) = self.out[agent].get(*next) {
-                    *next += 1;
-                    let Some(to) = self.target(edge) else { continue };
-                    if index[to] == usize::MAX {
-                        way.push((to, 0));
-                    } else if on_stack[to] {
-                        low[agent] = low[agent].min(index[to]);
-                    }
-                    continue;
-                }
-                way.pop();
-                if let Some(&(above, _)) = way.last() {
-                    low[above] = low[above].min(low[agent]);
-                }
-                if low[agent] == index[agent] {
-                    let begin = stack.iter().rposition(|it| *it == agent).unwrap_or_default();
-                    let members = stack.split_off(begin);
-                    for member in &members {
-                        on_stack[*member] = false;
-                    }
-                    let is_own = |edge: &usize| self.target(*edge) == Some(agent);
-                    if members.len() > 1 || self.out[agent].iter().any(is_own) {
-                        found.push(members);
-                    }
-                }
-            }
-        }
-        for members in &mut found {
-            members.sort_unstable();
-        }
-        found.sort();
-        for agents in found {
+        let targets =
+            |edges: &Vec<usize>| edges.iter().filter_map(|edge| self.target(*edge)).collect();
+        let next: Vec<Vec<usize>> = self.out.iter().map(targets).collect();
+        for agents in loops::in_graph(&next) {
             for agent in &agents {
                 self.loop_of[*agent] = Some(self.loops.len());
             }
