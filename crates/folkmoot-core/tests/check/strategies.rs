@@ -364,10 +364,10 @@ fn tokens_are_bounded_only_where_every_reply_is_known() {
             format!("agents: [{agents}]\ncollaboration: {{ strategy: broadcast, rounds: 3 }}\n");
         Case::new(&file).check().bounds.expect("sound").tokens_max
     };
-    // In order, the last one repeated; a script is not tried again.
+    // In order, the last one repeated; a rehearsal tries each again as often as `retries` allow.
     let used = "script: { replies: [x, { reply: y, usage: { input: 7, output: 3 } }] }";
     assert_eq!(tokens(&format!("{{ name: a, {used} }}, {{ name: b, script: {{}} }}")), Some(20));
-    assert_eq!(tokens(&format!("{{ name: a, {used}, retries: 2 }}")), Some(20));
+    assert_eq!(tokens(&format!("{{ name: a, {used}, retries: 2 }}")), Some(3 * 20));
     let tools = "script: { replies: [{ tool_calls: [{ name: search }], usage: { input: 1 } }] }, max_steps: 4";
     assert_eq!(tokens(&format!("{{ name: a, {tools} }}")), Some(12));
     assert_eq!(tokens(&format!("{{ name: a, {used} }}, {{ name: b, model: fast }}")), None);
