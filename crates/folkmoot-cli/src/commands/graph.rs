@@ -106,8 +106,8 @@ impl Graph {
         if is_jsonl || export::is_exported(path) {
             return of_run(&app.kept(&self.what).await?).await.map(Ok);
         }
-        let has_folder = path.parent().is_some_and(|folder| !folder.as_os_str().is_empty());
-        if has_folder || path.extension().is_some() || self.what.to_str().is_none() {
+        let is_path = |what: &str| what.contains(std::path::is_separator);
+        if self.what.to_str().is_none_or(is_path) || path.extension().is_some() {
             return self.team(app);
         }
         match app.kept(&self.what).await {
