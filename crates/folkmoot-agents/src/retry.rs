@@ -402,7 +402,7 @@ mod tests {
         let endless = "9".repeat(400);
         for long in ["999999999999999999999999", "18446744073709551616.5", &endless] {
             assert_eq!(read(long), Some(Duration::MAX), "{long}");
-            assert!(retry_after_ms(long) > Some(Duration::from_secs(60)), "{long}");
+            assert!(retry_after_ms(long) > Some(Duration::from_mins(1)), "{long}");
         }
         for nonsense in ["abc", "", "-1", "NaN", "inf", "1e300", "Tue, 99 Nov 2023"] {
             assert_eq!(read(nonsense), None, "{nonsense}");

@@ -254,9 +254,8 @@ fn shape_of(content_type: &str, first: Option<u8>) -> Shape {
         Some(b'{' | b'[') => Shape::Whole,
         Some(b'd' | b'e' | b'i' | b'r' | b':') => Shape::Events,
         _ if content_type.contains("html") => Shape::Page,
-        None => Shape::Events,
         Some(_) if content_type.contains("json") => Shape::Whole,
-        Some(_) => Shape::Events,
+        None | Some(_) => Shape::Events,
     }
 }
 

@@ -24,7 +24,7 @@ fn with_agents(names: &[&str], part: &str) -> String {
 
 /// A part of a collaboration, `termination` or `flow`, with the rest of a file around it.
 fn with_rest(names: &[&str], rest: &str, part: &str) -> String {
-    let part: String = part.lines().map(|line| format!("  {line}\n")).collect();
+    let part: String = part.lines().flat_map(|line| ["  ", line, "\n"]).collect();
     with_agents(names, &format!("collaboration:\n{rest}{part}"))
 }
 
@@ -39,7 +39,7 @@ fn one_condition(nth: usize) -> String {
     let starts: Vec<usize> = CONDITIONS.match_indices("\n- ").map(|(at, _)| at + 1).collect();
     let starts: Vec<usize> = [0].into_iter().chain(starts).chain([CONDITIONS.len()]).collect();
     let own = &CONDITIONS[starts[nth]..starts[nth + 1]];
-    let own: String = own.lines().map(|line| format!("    {line}\n")).collect();
+    let own: String = own.lines().flat_map(|line| ["    ", line, "\n"]).collect();
     ended_by(&format!("termination:\n  any_of:\n{own}"))
 }
 
@@ -313,7 +313,7 @@ fn each_kind_of_condition_ends_a_loop() {
     let round = "coder reviewer";
     let rounds = |number: usize| [round].repeat(number).join(" ");
     let back = "Not yet.\nNEXT: coder";
-    let all: String = CONDITIONS.lines().map(|line| format!("    {line}\n")).collect();
+    let all: String = CONDITIONS.lines().flat_map(|line| ["    ", line, "\n"]).collect();
     let literal = "contains \"APPROVED\" is also true of \"NOT APPROVED\"";
     sound(&ended_by(&format!("termination:\n  any_of:\n{all}")), &[literal]);
     let never = json!({ "reviewer": [back] });

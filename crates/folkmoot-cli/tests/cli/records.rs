@@ -461,7 +461,8 @@ fn keep_text(bench: &Bench, change: impl Fn(&str) -> String) {
 
 #[test]
 fn a_record_that_no_run_could_have_written_is_no_valid_one_though_its_hashes_are() {
-    let changes: [(&str, &dyn Fn(&mut Record)); 3] = [
+    type Change<'a> = (&'a str, &'a dyn Fn(&mut Record));
+    let changes: [Change<'_>; 3] = [
         ("names agent \"ghost\"", &|record| {
             if let Event::Asked { call: Call::Agent { agent, .. }, .. } = &mut record.event {
                 *agent = "ghost".into();

@@ -329,7 +329,7 @@ mod tests {
         refused(&(base(1) + &growing));
         let repeated: String = (1..30).map(|n| merging(n, 0, 9)).collect();
         refused(&(base(3_000) + &repeated));
-        let own: String = (0..30).map(|key| format!("k{key}: 2, ")).collect();
+        let own = (0..30).map(|key| format!("k{key}: 2")).collect::<Vec<_>>().join(", ");
         let left_out = format!("- {{<<: [{}], {own}}}\n", "*a0,".repeat(100)).repeat(40);
         refused(&(base(30) + "b:\n" + &left_out));
     }

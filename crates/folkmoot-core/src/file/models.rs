@@ -228,11 +228,10 @@ fn unsupported(name: &str, program: &str) -> Unresolved {
 fn cycle(trail: &[&str], again: &str) -> Unresolved {
     let round: Vec<&str> = trail.iter().copied().skip_while(|name| *name != again).collect();
     let more = round.len().saturating_sub(LONGEST);
-    let mut shown = round[..round.len() - more].join(" -> ");
-    if more > 0 {
-        shown += &format!(" -> … ({more} more)");
-    }
-    let message = format!("the alias {} leads to itself: {shown} -> {again}", quoted(again));
+    let shown = round[..round.len() - more].join(" -> ");
+    let left_out = if more > 0 { format!(" -> … ({more} more)") } else { String::new() };
+    let message =
+        format!("the alias {} leads to itself: {shown}{left_out} -> {again}", quoted(again));
     Unresolved { code: "alias_cycle", message, help: None }
 }
 

@@ -82,7 +82,7 @@ fn a_topology_that_fails_says_so_in_its_own_words() {
 
 /// A topology of this template for two agents.
 fn topology(template: &str) -> String {
-    let lines: String = template.lines().map(|line| format!("        {line}\n")).collect();
+    let lines: String = template.lines().flat_map(|line| ["        ", line, "\n"]).collect();
     format!(
         "agents: [{{ name: a, demo: true }}, {{ name: b, demo: true }}]\ncollaboration: {{ topology: own, agents: [a, b] }}\nextensions:\n  topologies:\n    own:\n      edges: |\n{lines}"
     )

@@ -1,6 +1,7 @@
 //! Opening the file: is it ours, and is it up to date?
 
 use std::{
+    fmt::Write,
     fs::{DirBuilder, OpenOptions},
     io,
     path::{Path, PathBuf},
@@ -80,7 +81,7 @@ fn unchanging(path: &Path) -> String {
         match byte {
             b'/' | b'.' | b'-' | b'_' => address.push(char::from(*byte)),
             byte if byte.is_ascii_alphanumeric() => address.push(char::from(*byte)),
-            byte => address.push_str(&format!("%{byte:02X}")),
+            byte => write!(address, "%{byte:02X}").expect("a string takes any text"),
         }
     }
     address + "?immutable=1"
