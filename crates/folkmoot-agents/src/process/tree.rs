@@ -1,4 +1,4 @@
-//! A child with all that it has started, ended as a whole (rules.md 11.4).
+//! A child with all that it has started, ended as a whole (rules.md 12.10).
 
 use std::fmt;
 

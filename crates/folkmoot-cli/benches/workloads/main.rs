@@ -2,7 +2,7 @@
 //!
 //! Each workload runs in processes of its own, ours and the reference in turn, against one model
 //! server in this process. What counts is the ratio within a pair: machines and their moods differ.
-//! What is measured is told in `docs/benchmarks.md`.
+//! The page of benchmarks in `docs` tells what is measured.
 #![expect(clippy::print_stdout, reason = "it measures and tells")]
 
 mod bare;
