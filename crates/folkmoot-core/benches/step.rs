@@ -9,6 +9,7 @@
 #![expect(clippy::disallowed_types, reason = "it measures real time")]
 
 use std::{
+    collections::BTreeMap,
     hint::black_box,
     sync::Arc,
     time::{self, Instant},
@@ -20,7 +21,13 @@ use folkmoot_core::{
     key::Key,
     known::Entry,
     limits::Limits,
-    programs::{Broadcast, Clocks, Consensus, Convergence, Debate, Relay, Sequential, Supervise},
+    programs::{
+        Broadcast, Clocks, Consensus, Convergence, Debate, Graph, Relay, Sequential, Supervise,
+        graph::{
+            Condition, Edge, Group, Guard, JudgeError, Matchers, Member, OnFailure, PARENT, Remedy,
+            Routing, Test,
+        },
+    },
     run::Run,
     sim::{Happening, Sim, World},
     spec::{Collaboration, Spec},
@@ -140,5 +147,38 @@ fn main() {
             let it = Supervise { supervisor, workers, replan, strict, max_tasks, clocks };
             Collaboration::Supervisor(it)
         });
+    }
+    for calls in CALLS {
+        measure(2, 0, |agents| Collaboration::Graph(review_loop(&agents, calls as u32 / 2)));
+    }
+}
+
+/// One works and the other sends it back, as often as the cap allows; a condition looks at each reply.
+fn review_loop(agents: &[AgentId], cap: u32) -> Graph {
+    let [maker, reviewer] = [0, 1].map(|at| agents[at].clone());
+    let back = Matchers { contains: Some("x".into()), ..Matchers::default() };
+    let done = Matchers { contains: Some("done".into()), ..Matchers::default() };
+    let condition = Condition {
+        test: Test::Matches { agent: reviewer.clone(), matchers: done },
+        written: json!("done"),
+    };
+    Graph {
+        edges: vec![
+            Edge::new(PARENT, maker.clone()),
+            Edge::new(maker.clone(), reviewer.clone()),
+            Edge { when: Some(Guard::Reply(back)), ..Edge::new(reviewer.clone(), maker) },
+            Edge { default: true, ..Edge::new(reviewer, PARENT) },
+        ],
+        topology: None,
+        cap: Some(cap),
+        termination: Some(Group { any_of: Some(vec![Member::One(condition)]), all_of: None }),
+        judge: None,
+        judge_error: JudgeError::default(),
+        on_failure: OnFailure { retry: 0, then: Remedy::Stop },
+        nodes: BTreeMap::new(),
+        result: None,
+        routing: Routing::Engine,
+        findings: None,
+        clocks: Clocks::default(),
     }
 }
