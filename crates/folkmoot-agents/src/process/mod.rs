@@ -16,7 +16,7 @@ use std::{
 };
 
 use folkmoot_core::team::Sandbox;
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future::FusedFuture};
 use tokio::{
     process::{Child, Command},
     time::{sleep, timeout},
@@ -126,7 +126,9 @@ impl Process<'_> {
         };
         drop(tree);
         let _ = child.wait().await;
-        let _ = timeout(TRAILING, reading).await;
+        if !reading.is_terminated() {
+            let _ = timeout(TRAILING, reading).await;
+        }
         Ok(exit)
     }
 

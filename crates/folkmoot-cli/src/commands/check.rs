@@ -15,7 +15,7 @@ use crate::{
     app::{App, Output},
     exit::{Exit, Refusal},
     terminal::{
-        diagnostics,
+        diagnostics, figures,
         sarif::{self, Findings},
     },
 };
@@ -230,9 +230,8 @@ fn in_words(bounds: &Bounds) -> String {
         (least, most) => format!("{least} to {most} calls"),
     };
     let order = match bounds.critical_path {
-        1 => "all at once".to_owned(),
-        all if all == bounds.total.calls.max => "one after the other".to_owned(),
-        row => format!("at most {row} in a row"),
+        all if all > 1 && all == bounds.total.calls.max => "one after the other".to_owned(),
+        _ => figures::in_a_row(bounds),
     };
     format!("sound: a run takes {calls}, {order}")
 }

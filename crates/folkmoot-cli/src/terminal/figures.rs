@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-use folkmoot_core::{call::Usage, time::Duration, view::Spending};
+use folkmoot_core::{bounds::Bounds, call::Usage, time::Duration, view::Spending};
 
 /// A number of things: exact below ten thousand, then in thousands or millions.
 pub(crate) fn count(number: u64) -> String {
@@ -86,6 +86,16 @@ pub(crate) fn elapsed(duration: Duration) -> String {
         format!("{:.1}s", duration.as_secs_f64())
     } else {
         duration.to_string()
+    }
+}
+
+/// How much of a run can only be done one after the other: of its calls, or of the steps of a graph
+/// whose agents and lead are asked more than that.
+pub(crate) fn in_a_row(bounds: &Bounds) -> String {
+    let steps = if bounds.turns.max == bounds.total.calls.max { "" } else { " steps" };
+    match bounds.critical_path {
+        1 => format!("all{steps} at once"),
+        row => format!("at most {}{steps} in a row", grouped(row)),
     }
 }
 

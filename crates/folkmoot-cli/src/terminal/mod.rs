@@ -14,7 +14,7 @@ mod board;
 mod calls;
 pub(crate) mod checkup;
 pub(crate) mod diagnostics;
-mod figures;
+pub(crate) mod figures;
 mod filter;
 mod incoming;
 pub(crate) mod json;

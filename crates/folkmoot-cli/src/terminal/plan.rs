@@ -35,10 +35,7 @@ fn head(screen: &Screen, spec: &Spec, bounds: &Bounds) -> String {
         Range { min: 1, max: 1 } => "1 call".to_owned(),
         calls => format!("{} calls", range(calls)),
     };
-    let row = match bounds.critical_path {
-        1 => "all at once".to_owned(),
-        path => format!("at most {} in a row", figures::grouped(path)),
-    };
+    let row = figures::in_a_row(bounds);
     let team = screen.paint(Tone::Strong, screen.line(&spec.team.name));
     format!("{team} · {} · {calls}, {row}", spec.collaboration.name())
 }

@@ -98,10 +98,12 @@ fn how_to_go_on(
         Status::Done | Status::Cancelled => None,
         Status::Failed => (!outcome.errors.is_empty())
             .then(|| format!("ask what failed again with `folkmoot retry {id}`")),
-        Status::NeedsInput => Some(format!("answer with `folkmoot answer {id} TEXT`")),
+        Status::NeedsInput => Some(format!(
+            "answer with `folkmoot amend {id} KEY TEXT`, the key of the question, then `folkmoot resume {id}`"
+        )),
         Status::BudgetExhausted => Some(spent(limits, outcome.reason.as_deref())),
         Status::BoundReached => Some(
-            "it came to its bound without converging; raise `--rounds`, or the bound in the team file"
+            "it came to its bound; raise `--rounds` of a strategy, or the bound in the team file"
                 .to_owned(),
         ),
         Status::Deadline => {
@@ -306,7 +308,7 @@ mod tests {
 
             ---
             ! needs input · 0.0s · 1 call · run r1
-            help: answer with `folkmoot answer r1 TEXT`
+            help: answer with `folkmoot amend r1 KEY TEXT`, the key of the question, then `folkmoot resume r1`
             help: see what happened with `folkmoot show r1`
         "#]],
         );
@@ -318,7 +320,7 @@ mod tests {
 
                 ---
                 ! bound reached · max_iterations · 0.0s · 1 call · run r1
-                help: it came to its bound without converging; raise `--rounds`, or the bound in the team file
+                help: it came to its bound; raise `--rounds` of a strategy, or the bound in the team file
                 help: see what happened with `folkmoot show r1`
             "#]],
         );

@@ -25,7 +25,7 @@ pub static TEAM: Record = Record {
             Field::new("limits", Shape::Record(&LIMITS), "The limits of the whole run."),
             Field::new("sandbox", Shape::Word(SANDBOXES), "The ceiling for all agents.")
                 .default("read-only"),
-            Field::new("workdir", Shape::Text, "The workspace.").default("."),
+            Field::new("workdir", Shape::Text, "The workspace.").default("the current folder"),
             Field::new("extensions", Shape::Record(&EXTENSIONS), EXTENSIONS.doc),
             Field::new("mcp_servers", Shape::Later, "MCP servers, in the usual shape."),
             Field::new("agents_from", Shape::Later, "A folder of agent files."),
