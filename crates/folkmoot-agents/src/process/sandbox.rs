@@ -47,7 +47,14 @@ mod system {
         ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
         RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
     };
-    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+    use rustix::{
+        io::Errno,
+        thread::{CapabilitySet, remove_capability_from_bounding_set},
+    };
+    use seccompiler::{
+        BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+        SeccompRule, apply_filter,
+    };
     use tokio::{
         process::{Child, Command},
         runtime::Handle,
@@ -69,9 +76,40 @@ mod system {
         libc::SYS_init_module,
         libc::SYS_finit_module,
         libc::SYS_kexec_load,
+        libc::SYS_open_tree,
+        libc::SYS_sethostname,
+        libc::SYS_setdomainname,
+        libc::SYS_add_key,
+        libc::SYS_keyctl,
+        libc::SYS_shmget,
+        libc::SYS_msgget,
+        libc::SYS_semget,
+        // What others that belong to the user get of the machine.
+        libc::SYS_setpriority,
+        libc::SYS_ioprio_set,
+        libc::SYS_sched_setaffinity,
+        libc::SYS_sched_setscheduler,
+        libc::SYS_sched_setparam,
+        libc::SYS_sched_setattr,
+        // Changes attributes of files whatever their folder.
+        FILE_SETATTR,
     ];
 
-    /// What Landlock does not see: changes of modes, owners and attributes. Where nothing is to be
+    /// Newer than the names of system calls.
+    const FILE_SETATTR: i64 = 469;
+
+    /// Requests that change attributes of a file that is open for reading: those of ext4 and of xfs,
+    /// which others took over.
+    const SET_FLAGS: [u64; 2] = [0x4008_6602, 0x401c_5820];
+
+    /// The rights of an administrator that a child keeps: those over files, which the rules for files
+    /// narrow.
+    const KEPT: CapabilitySet = CapabilitySet::CHOWN
+        .union(CapabilitySet::DAC_OVERRIDE)
+        .union(CapabilitySet::FOWNER)
+        .union(CapabilitySet::FSETID);
+
+    /// What Landlock does not see: changes of modes, owners, times and attributes. Where nothing is to be
     /// written, nobody needs them.
     const METADATA: &[i64] = &[
         libc::SYS_fchmod,
@@ -85,12 +123,19 @@ mod system {
         libc::SYS_removexattr,
         libc::SYS_lremovexattr,
         libc::SYS_fremovexattr,
+        libc::SYS_utimensat,
         #[cfg(target_arch = "x86_64")]
         libc::SYS_chmod,
         #[cfg(target_arch = "x86_64")]
         libc::SYS_chown,
         #[cfg(target_arch = "x86_64")]
         libc::SYS_lchown,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_utime,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_utimes,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_futimesat,
     ];
 
     pub(super) fn examine() -> std::result::Result<(), String> {
@@ -118,8 +163,21 @@ mod system {
             ruleset = ruleset.add_rule(PathBeneath::new(PathFd::new(path)?, everything()))?;
         }
         ruleset.restrict_self()?;
+        give_up_administration()?;
         let is_read_only = writable.len() == 1;
         apply_filter(&filter(is_read_only)?)?;
+        Ok(())
+    }
+
+    /// What a program starts with is bounded by this set, even if it is an administrator's.
+    fn give_up_administration() -> Result<()> {
+        for right in CapabilitySet::all().difference(KEPT).iter() {
+            // Whoever may not give up rights has none of them.
+            match remove_capability_from_bounding_set(right) {
+                Ok(()) | Err(Errno::PERM | Errno::INVAL) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         Ok(())
     }
 
@@ -145,10 +203,18 @@ mod system {
         Ok(ruleset)
     }
 
+    /// The calls of `ioctl` with this request.
+    fn request(number: u64) -> std::result::Result<SeccompRule, seccompiler::BackendError> {
+        let is_it = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, number)?;
+        SeccompRule::new(vec![is_it])
+    }
+
     fn filter(is_read_only: bool) -> Result<BpfProgram> {
         let metadata = METADATA.iter().filter(|_| is_read_only);
-        let denied: BTreeMap<_, _> =
+        let mut denied: BTreeMap<_, _> =
             DENIED.iter().chain(metadata).map(|call| (*call, Vec::new())).collect();
+        let requests: std::result::Result<Vec<_>, _> = SET_FLAGS.into_iter().map(request).collect();
+        denied.insert(libc::SYS_ioctl, requests?);
         let denial = SeccompAction::Errno(libc::EPERM.unsigned_abs());
         let filter = SeccompFilter::new(denied, SeccompAction::Allow, denial, ARCH.try_into()?)?;
         Ok(filter.try_into()?)
@@ -165,6 +231,7 @@ mod tests {
             net::{UnixDatagram, UnixListener, UnixStream},
         },
         thread,
+        time::SystemTime,
     };
 
     use super::*;
@@ -194,6 +261,10 @@ mod tests {
                 ("datagrams", UnixDatagram::unbound().map(|_| ())),
                 ("a mode", fs::set_permissions(&file, Permissions::from_mode(0o777))),
                 ("an owner", std::os::unix::fs::chown(&file, Some(1), None)),
+                (
+                    "a time",
+                    File::open(&file).and_then(|it| it.set_modified(SystemTime::UNIX_EPOCH)),
+                ),
                 ("a file", File::create(&file).map(|_| ())),
                 ("a link", fs::hard_link(&file, scratch.join("link"))),
                 ("a move", fs::rename(&file, scratch.join("moved"))),

@@ -107,6 +107,18 @@ async fn whoever_may_write_does_so_in_the_workspace_only() {
 }
 
 #[tokio::test]
+async fn a_confined_program_reads_no_key_from_the_environment_of_who_started_it() {
+    let Some(place) = Place::confining().await else { return };
+    let script = format!("tr '\\0' '\\n' < /proc/{}/environ | grep -c .; true", std::process::id());
+    for (level, is_hidden) in
+        [(Sandbox::ReadOnly, true), (Sandbox::Write, true), (Sandbox::Full, false)]
+    {
+        let ran = place.sh(level, &script).await;
+        assert_eq!(ran.stdout == "0\n", is_hidden, "{level:?} {ran:?}");
+    }
+}
+
+#[tokio::test]
 async fn at_level_full_nothing_is_confined() {
     let place = Place::new();
     place.sh(Sandbox::Full, "echo new > ../beside/old.txt").await;

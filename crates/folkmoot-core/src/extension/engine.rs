@@ -69,7 +69,6 @@ pub(super) const FILTERS: &[&str] = &[
     "split",
     "string",
     "title",
-    "tojson",
     "trim",
     "unique",
     "upper",

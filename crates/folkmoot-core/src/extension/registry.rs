@@ -66,7 +66,7 @@ pub enum Refused {
 
 /// What no condition can be called: the built-in kinds, what stands beside them, and the reasons for
 /// which runs end.
-const TAKEN: [&str; 26] = [
+const TAKEN: [&str; 28] = [
     "max_iterations",
     "loop",
     "timeout_ms",
@@ -88,7 +88,9 @@ const TAKEN: [&str; 26] = [
     "deadline",
     "cancelled",
     "findings",
+    "no_material_findings",
     "oscillation",
+    "plateau",
     "no_answer",
     "needs_input",
     "budget_exhausted",

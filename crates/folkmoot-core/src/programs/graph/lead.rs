@@ -133,8 +133,8 @@ enum Given {
     Working(AgentId),
     /// Text answers it.
     Text(String),
-    /// It ends the run with this answer.
-    Finished(String),
+    /// It is to end the run with this answer, once everybody who works has replied.
+    Answer(String),
 }
 
 /// Lets the lead work until it has an answer.
@@ -158,17 +158,21 @@ pub(super) fn run(cx: &Scope, lead: &Agent, desk: &mut dyn Desk) -> Step<Ending>
             }
             Some(answer) => &answer.tool_calls,
         };
-        let given: Vec<Given> = calls.iter().map(|call| notes.take(desk, call)).collect();
+        let mut given: Vec<Given> = calls.iter().map(|call| notes.take(desk, call)).collect();
         let replies = desk.settle()?;
         if desk.is_halted() {
             return Ok(desk.ending(None));
         }
-        let finished = given.iter().find_map(|given| match given {
-            Given::Finished(answer) => Some(answer.clone()),
-            Given::Working(_) | Given::Text(_) => None,
-        });
-        if let Some(answer) = finished {
-            return Ok(desk.ending(Some(Text::Literal(answer.into()))));
+        for given in &mut given {
+            if let Given::Answer(answer) = given {
+                match desk.finish() {
+                    Ok(()) => {
+                        let answer = Text::Literal(answer.as_str().into());
+                        return Ok(desk.ending(Some(answer)));
+                    }
+                    Err(due) => *given = Given::Text(due),
+                }
+            }
         }
         prompt = Prompt::after(&reply);
         for (call, given) in calls.iter().zip(given) {
@@ -187,7 +191,7 @@ fn with_state(prompt: Prompt, desk: &dyn Desk) -> Prompt {
 fn returned(call: &ToolCall, given: Given, replies: &[(AgentId, Reply)]) -> Part {
     let to = call.id.clone();
     let text = match given {
-        Given::Text(text) | Given::Finished(text) => text,
+        Given::Text(text) | Given::Answer(text) => text,
         Given::Working(agent) => {
             let reply = replies.iter().find(|(id, _)| *id == agent).map(|(_, reply)| reply);
             match reply.map(|reply| (reply.contribution(), reply)) {
@@ -232,12 +236,7 @@ impl Notes {
                 self.0.push((task, call.arguments.to_string()));
                 return Given::Text("stored".to_owned());
             }
-            FINISH => {
-                return match desk.finish() {
-                    Ok(()) => Given::Finished(text("answer").unwrap_or_default()),
-                    Err(due) => Given::Text(due),
-                };
-            }
+            FINISH => return Given::Answer(text("answer").unwrap_or_default()),
             unknown => return Given::Text(format!("error: there is no tool {unknown}")),
         };
         match desk.dispatch(order) {

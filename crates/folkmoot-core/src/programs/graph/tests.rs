@@ -430,6 +430,24 @@ fn lead(turns: &[&[(&str, Value)]]) -> Agent {
 }
 
 #[test]
+fn a_lead_that_finishes_beside_a_dispatch_is_told_who_is_due_once_that_has_replied() {
+    let to = |agent: &str| ("dispatch", json!({ "agent": agent, "prompt": "go" }));
+    let finish = |answer: &str| ("finish", json!({ "answer": answer }));
+    let lead = lead(&[&[finish("too early"), to("a")], &[finish("done"), to("b")]]);
+    let edges = ["parent -> a", "a -> b", "b -> parent"];
+    let mut spec = team(
+        vec![agent("a", &["A"]), agent("b", &["B"])],
+        Graph { routing: Routing::Lead, ..graph(&edges) },
+    );
+    spec.team.staff.push(lead);
+    let sim = play(spec);
+    let outcome = view::outcome("run", &sim.spec, &sim.run, true);
+    assert_eq!((outcome.status, outcome.answer.as_deref()), (Status::Done, Some("done")));
+    let steps = outcome.rounds[0]["steps"].as_array().expect("it has steps").len();
+    assert_eq!(steps, 2, "{:?}", outcome.rounds);
+}
+
+#[test]
 fn a_lead_dispatches_who_is_due_and_is_told_who_is_when_it_errs() {
     let to = |agent: &str| ("dispatch", json!({ "agent": agent, "prompt": "go" }));
     let lead = lead(&[
