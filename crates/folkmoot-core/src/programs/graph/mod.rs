@@ -4,8 +4,8 @@
 //! edges ──▶ structure ──▶ tokens ──▶ steps ──▶ choice ──▶ termination ──▶ tokens …
 //! ```
 //!
-//! [`Structure`] is what the edges alone tell: loops, decisions, joins. [`Tokens`](tokens::Tokens) is
-//! where the work stands. [`walk`] is the program: it lets whoever may start be asked, and handles
+//! [`Structure`] is what the edges alone tell: loops, decisions, joins. `Tokens` is
+//! where the work stands. `walk` is the program: it lets whoever may start be asked, and handles
 //! the replies one at a time in the order of the log.
 
 mod blocks;
