@@ -167,6 +167,24 @@ async fn nobody_survives_by_leaving_the_group_or_by_hiding_its_mark() {
 }
 
 #[tokio::test]
+async fn the_end_of_one_program_ends_no_other_even_if_that_hides_its_mark() {
+    let Some(place) = Place::confining().await else { return };
+    let goes_on = "touch begun; exec env -i /bin/sh -c 'while [ ! -e done ]; do :; done'";
+    let one_after_another = async {
+        while !place.path("workspace/begun").exists() {
+            tokio::task::yield_now().await;
+        }
+        // The first may come before the other has hidden its mark.
+        for _ in 0..20 {
+            place.sh(Sandbox::Write, "true").await;
+        }
+        place.sh(Sandbox::Write, "touch done").await
+    };
+    let (other, _) = tokio::join!(place.sh(Sandbox::Write, goes_on), one_after_another);
+    assert_eq!(other.exit, Exit::Code(0), "{other:?}");
+}
+
+#[tokio::test]
 async fn whoever_no_longer_waits_ends_the_program() {
     let Some(place) = Place::confining().await else { return };
     let run = place.run(Sandbox::Write, "touch begun; sleep 600", Duration::from_mins(1));

@@ -14,6 +14,7 @@ pub(super) struct Tree {
 impl Tree {
     /// The tree below the leader of a process group, whose environment holds `mark`.
     pub(super) fn new(group: Option<u32>, mark: String) -> Tree {
+        group.into_iter().for_each(system::begin);
         Tree { group, mark }
     }
 }
@@ -42,7 +43,11 @@ fn pid(number: u32) -> Option<rustix::process::Pid> {
 
 #[cfg(target_os = "linux")]
 mod system {
-    use std::{fs, process};
+    use std::{
+        collections::BTreeSet,
+        fs, process,
+        sync::{Mutex, PoisonError},
+    };
 
     use rustix::process::{
         Signal, WaitOptions, kill_process, kill_process_group, set_child_subreaper, waitpid,
@@ -53,12 +58,26 @@ mod system {
     /// How often the processes are looked through: whoever is killed may just have started another.
     const ROUNDS: u32 = 16;
 
+    /// The groups of children that are under way.
+    static UNDER_WAY: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+    pub(super) fn begin(group: u32) {
+        UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner).insert(group);
+    }
+
+    fn is_under_way(group: u32) -> bool {
+        UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner).contains(&group)
+    }
+
     pub(super) fn adopt_orphans() {
         // Where it is refused, only orphans that hide their mark are missed.
         let _ = set_child_subreaper(pid(process::id()));
     }
 
     pub(super) fn kill(group: Option<u32>, mark: &str) {
+        if let Some(group) = group {
+            UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner).remove(&group);
+        }
         if let Some(group) = group.and_then(pid) {
             let _ = kill_process_group(group, Signal::KILL);
         }
@@ -92,15 +111,20 @@ mod system {
         }
     }
 
-    /// Whether a child of ours has given up more rights than we have; only what we confine does.
+    /// Whether a child of ours has given up more rights than we have, which only what we confine does,
+    /// and is in the group of none that is under way.
     fn is_confined_orphan(number: u32) -> bool {
         let (theirs, ours) = (Status::of(&number.to_string()), Status::of("self"));
-        theirs.parent == process::id() && theirs.is_alive && theirs.filters > ours.filters
+        theirs.parent == process::id()
+            && theirs.is_alive
+            && theirs.filters > ours.filters
+            && !is_under_way(theirs.group)
     }
 
     /// What `/proc` tells of a process.
     struct Status {
         parent: u32,
+        group: u32,
         /// What has ended has no memory.
         is_alive: bool,
         /// Filters of system calls.
@@ -116,6 +140,7 @@ mod system {
             };
             Status {
                 parent: field("PPid:").unwrap_or_default(),
+                group: field("NSpgid:").unwrap_or_default(),
                 is_alive: status.contains("\nVmSize:"),
                 filters: field("Seccomp_filters:").unwrap_or_default(),
             }
@@ -129,6 +154,8 @@ mod system {
 
     pub(super) fn adopt_orphans() {}
 
+    pub(super) fn begin(_: u32) {}
+
     pub(super) fn kill(group: Option<u32>, _: &str) {
         if let Some(group) = group.and_then(super::pid) {
             let _ = kill_process_group(group, Signal::KILL);
@@ -139,6 +166,8 @@ mod system {
 #[cfg(not(unix))]
 mod system {
     pub(super) fn adopt_orphans() {}
+
+    pub(super) fn begin(_: u32) {}
 
     pub(super) fn kill(_: Option<u32>, _: &str) {}
 }
