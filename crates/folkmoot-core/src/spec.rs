@@ -12,7 +12,7 @@ use crate::{
     programs::{
         Adaptive, Broadcast, Consensus, Debate, Dispatch, Graph, Relay, Sequential, Stages,
         Supervise,
-        graph::{self, Own, PARENT, Routing},
+        graph::{self, Group, Own, PARENT, Routing, Test},
     },
     scope::Program,
     team::{AgentId, Team},
@@ -107,9 +107,7 @@ impl Spec {
         if lists.iter().any(Vec::is_empty) {
             return Some("nobody takes part".to_owned());
         }
-        if let Some(absent) =
-            self.collaboration.clone().own_conditions().into_iter().find(|own| own.rule.is_absent())
-        {
+        if let Some(absent) = self.collaboration.own_conditions().find(|own| own.rule.is_absent()) {
             return Some(format!("the code of condition \"{}\" is not here", absent.name));
         }
         let foreign = lists.concat().into_iter().find(|agent| !self.team.has(agent));
@@ -168,9 +166,7 @@ impl Collaboration {
             Collaboration::Dispatch(_) => "dispatch",
         }
     }
-}
 
-impl Collaboration {
     /// What the system prompt of an agent tells of its place in the team's work.
     pub(crate) fn role(&self, team: &Team, agent: &AgentId, language: Language) -> Option<String> {
         match self {
@@ -187,29 +183,12 @@ impl Collaboration {
         }
     }
 
-    /// Whether a lead hands out the work.
-    pub(crate) fn is_led(&self) -> bool {
-        let is_led = |graph: &Graph| graph.routing == Routing::Lead;
+    /// The graphs that the work moves along, one after another, with the names of their stages.
+    pub fn graphs(&self) -> Vec<(Option<&str>, &Graph)> {
         match self {
-            Collaboration::Graph(graph) => is_led(graph),
-            Collaboration::Stages(it) => it.stages.iter().any(|stage| is_led(&stage.graph)),
-            Collaboration::Dispatch(_) => true,
-            Collaboration::Broadcast(_)
-            | Collaboration::Sequential(_)
-            | Collaboration::Debate(_)
-            | Collaboration::Supervisor(_)
-            | Collaboration::Consensus(_)
-            | Collaboration::Relay(_)
-            | Collaboration::Adaptive(_) => false,
-        }
-    }
-
-    /// The conditions of the team's own.
-    pub(crate) fn own_conditions(&mut self) -> Vec<&mut Own> {
-        match self {
-            Collaboration::Graph(graph) => graph.own_conditions(),
+            Collaboration::Graph(graph) => vec![(None, graph)],
             Collaboration::Stages(it) => {
-                it.stages.iter_mut().flat_map(|stage| stage.graph.own_conditions()).collect()
+                it.stages.iter().map(|stage| (Some(&*stage.name), &stage.graph)).collect()
             }
             Collaboration::Broadcast(_)
             | Collaboration::Sequential(_)
@@ -222,11 +201,32 @@ impl Collaboration {
         }
     }
 
-    /// What its edges require, if it moves along a graph.
+    /// Whether a lead hands out the work.
+    pub(crate) fn is_led(&self) -> bool {
+        let is_led = |(_, graph): &(_, &Graph)| graph.routing == Routing::Lead;
+        matches!(self, Collaboration::Dispatch(_)) || self.graphs().iter().any(is_led)
+    }
+
+    /// What its edges require.
     pub fn requirements(&self) -> Vec<&Requirement> {
-        let graphs = match self {
+        let edges = self.graphs().into_iter().flat_map(|(_, graph)| &graph.edges);
+        edges.filter_map(|edge| edge.requires.as_ref()).flat_map(|it| &it.all).collect()
+    }
+
+    /// The conditions of the team's own.
+    pub(crate) fn own_conditions(&self) -> impl Iterator<Item = &Own> {
+        let groups = self.graphs().into_iter().filter_map(|(_, graph)| graph.termination.as_ref());
+        groups.flat_map(Group::conditions).filter_map(|condition| {
+            let Test::Own(own) = &condition.test else { return None };
+            Some(&**own)
+        })
+    }
+
+    /// The same, to give them their code.
+    pub(crate) fn own_conditions_mut(&mut self) -> Vec<&mut Own> {
+        let graphs: Vec<&mut Graph> = match self {
             Collaboration::Graph(graph) => vec![graph],
-            Collaboration::Stages(it) => it.stages.iter().map(|it| &it.graph).collect(),
+            Collaboration::Stages(it) => it.stages.iter_mut().map(|it| &mut it.graph).collect(),
             Collaboration::Broadcast(_)
             | Collaboration::Sequential(_)
             | Collaboration::Debate(_)
@@ -236,15 +236,12 @@ impl Collaboration {
             | Collaboration::Adaptive(_)
             | Collaboration::Dispatch(_) => Vec::new(),
         };
-        let edges = graphs.into_iter().flat_map(|graph| &graph.edges);
-        edges.filter_map(|edge| edge.requires.as_ref()).flat_map(|it| &it.all).collect()
+        graphs.into_iter().flat_map(Graph::own_conditions_mut).collect()
     }
 
     /// What the author of the condition that is called `reason` says of it.
     pub(crate) fn described(&self, reason: &str) -> Option<Arc<str>> {
-        let mut own = self.clone();
-        let mut own = own.own_conditions().into_iter();
-        own.find(|own| &*own.name == reason)?.describe.clone()
+        self.own_conditions().find(|own| &*own.name == reason)?.describe.clone()
     }
 
     /// The agents that it names, by the parts that they play; each part is somebody's.
@@ -261,8 +258,9 @@ impl Collaboration {
             Collaboration::Supervisor(it) | Collaboration::Adaptive(Adaptive::Supervise(it)) => {
                 vec![all(&it.workers), vec![&it.supervisor]]
             }
-            Collaboration::Graph(graph) => vec![graph.agents()],
-            Collaboration::Stages(it) => it.stages.iter().map(|it| it.graph.agents()).collect(),
+            Collaboration::Graph(_) | Collaboration::Stages(_) => {
+                self.graphs().into_iter().map(|(_, graph)| graph.agents()).collect()
+            }
             Collaboration::Dispatch(it) => vec![all(&it.agents)],
         }
     }

@@ -123,24 +123,15 @@ impl Checked {
 
     /// What its graph looks like, or by stage those it has, if they are sound.
     pub fn graphs(&self) -> Vec<(Option<Arc<str>>, graph::GraphView)> {
-        match self.spec.as_ref().map(|spec| &spec.collaboration) {
-            Some(Collaboration::Graph(graph)) => vec![(None, graph::view(graph))],
-            Some(Collaboration::Stages(it)) => {
-                let stages = it.stages.iter();
-                stages.map(|it| (Some(it.name.clone()), graph::view(&it.graph))).collect()
-            }
-            _ => Vec::new(),
-        }
+        let graphs = self.spec.iter().flat_map(|spec| spec.collaboration.graphs());
+        graphs.map(|(stage, graph)| (stage.map(Arc::from), graph::view(graph))).collect()
     }
 
     /// What each of its stages takes, if it has some and is sound.
     pub fn stages(&self) -> Vec<Taken> {
-        match self.spec.as_ref().map(|spec| &spec.collaboration) {
-            Some(Collaboration::Stages(it)) => {
-                it.stages.iter().map(|it| Taken::of(&it.graph, &self.team)).collect()
-            }
-            _ => Vec::new(),
-        }
+        let graphs = self.spec.iter().flat_map(|spec| spec.collaboration.graphs());
+        let stages = graphs.filter(|(stage, _)| stage.is_some());
+        stages.map(|(_, graph)| Taken::of(graph, &self.team)).collect()
     }
 
     /// The findings of one severity.

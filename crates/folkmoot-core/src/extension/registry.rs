@@ -128,7 +128,7 @@ impl Registry {
 
     /// Gives the conditions of a spec that are code their functions, which no log holds.
     pub fn bind(&self, spec: &mut Spec) {
-        for own in spec.collaboration.own_conditions() {
+        for own in spec.collaboration.own_conditions_mut() {
             if let (Rule::Code(code), Some(kind)) = (&mut own.rule, self.conditions.get(&own.name))
                 && let Rule::Code(known) = &kind.rule
             {

@@ -323,14 +323,12 @@ pub(super) struct Found {
 impl Found {
     /// The graphs, and where each is described.
     fn graphs<'a>(&'a self, given: &'a Fields) -> Vec<(&'a Graph, &'a Fields)> {
-        match &self.collaboration {
-            Collaboration::Graph(graph) => vec![(graph, given)],
-            Collaboration::Stages(Stages { stages }) => {
-                let items = given.list("stages").iter().filter_map(Item::fields);
-                stages.iter().map(|stage| &stage.graph).zip(items).collect()
-            }
-            _ => Vec::new(),
-        }
+        let mut items = given.list("stages").iter().filter_map(Item::fields);
+        let place = |(stage, graph): (Option<&str>, &'a Graph)| match stage {
+            None => Some((graph, given)),
+            Some(_) => Some((graph, items.next()?)),
+        };
+        self.collaboration.graphs().into_iter().filter_map(place).collect()
     }
 
     /// Whether somebody who is no member of the team has work to do.

@@ -377,12 +377,12 @@ impl Group {
 
 impl Group {
     /// The conditions of the team's own in it.
-    fn own_conditions(&mut self) -> Vec<&mut Own> {
+    fn own_conditions_mut(&mut self) -> Vec<&mut Own> {
         let members = self.any_of.iter_mut().chain(&mut self.all_of).flatten();
         let own = members.flat_map(|member| match member {
             Member::One(Condition { test: Test::Own(own), .. }) => vec![&mut **own],
             Member::One(_) => Vec::new(),
-            Member::Group(group) => group.own_conditions(),
+            Member::Group(group) => group.own_conditions_mut(),
         });
         own.collect()
     }
@@ -397,8 +397,8 @@ impl Graph {
     }
 
     /// The conditions of the team's own.
-    pub(crate) fn own_conditions(&mut self) -> Vec<&mut Own> {
-        self.termination.iter_mut().flat_map(Group::own_conditions).collect()
+    pub(crate) fn own_conditions_mut(&mut self) -> Vec<&mut Own> {
+        self.termination.iter_mut().flat_map(Group::own_conditions_mut).collect()
     }
 
     /// The most rounds; one pass at least.

@@ -3,7 +3,7 @@
 use super::{Drawing, Kind, NOTE, steps, text, turns};
 use crate::{
     run::Run,
-    spec::{Collaboration, Spec},
+    spec::Spec,
     time::Duration,
     view::{Outcome, outcome},
 };
@@ -13,22 +13,9 @@ pub fn of_run(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> Drawing {
     let outcome = outcome(run_id, spec, run, alive);
     let name = if spec.team.name.is_empty() { "Team" } else { &spec.team.name };
     let mut drawing = Drawing::new(&format!("{name}: {}, run {run_id}", outcome.strategy));
-    match &spec.collaboration {
-        Collaboration::Graph(graph) => {
-            steps::draw(&mut drawing, spec, run, &outcome, &[(None, graph)]);
-        }
-        Collaboration::Stages(stages) => {
-            let stages = stages.stages.iter().map(|stage| (Some(&*stage.name), &stage.graph));
-            steps::draw(&mut drawing, spec, run, &outcome, &stages.collect::<Vec<_>>());
-        }
-        Collaboration::Broadcast(_)
-        | Collaboration::Sequential(_)
-        | Collaboration::Debate(_)
-        | Collaboration::Supervisor(_)
-        | Collaboration::Consensus(_)
-        | Collaboration::Relay(_)
-        | Collaboration::Adaptive(_)
-        | Collaboration::Dispatch(_) => turns::draw(&mut drawing, spec, run, &outcome),
+    match &*spec.collaboration.graphs() {
+        [] => turns::draw(&mut drawing, spec, run, &outcome),
+        stages => steps::draw(&mut drawing, spec, run, &outcome, stages),
     }
     drawing.note(format!("task: {}", text::shown(&outcome.prompt, NOTE - "task: ".len())));
     let took = Duration::from_secs_f64(outcome.meta.elapsed_seconds);
