@@ -7,7 +7,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::{
-    call::{Answer, Call, FailureKind, Fault, Outcome, Tokens, Usage},
+    call::{Answer, Call, FailureKind, Fault, Limit, Outcome, Tokens, Usage},
     key::Key,
     money::Money,
     spec::Spec,
@@ -361,6 +361,9 @@ pub struct Ending {
     /// Whether it came to a bound instead (graph.md §9).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bound: bool,
+    /// The limit of its own that it came to instead, if it was one of time or of what it costs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
     /// One machine-readable reason (rules.md 1.20).
     pub reason: Arc<str>,
     /// The answer.
@@ -376,7 +379,7 @@ impl Ending {
     pub fn done(reason: &str, keys: Vec<Key>) -> Ending {
         let answer = Some(Text::Replies(keys));
         let (reason, partial) = (reason.into(), Vec::new());
-        Ending { done: true, bound: false, reason, answer, partial }
+        Ending { done: true, bound: false, limit: None, reason, answer, partial }
     }
 
     /// An end at a bound, whose answer is the replies to `keys` as far as they had come.
@@ -384,10 +387,16 @@ impl Ending {
         Ending { done: false, bound: true, ..Ending::done(reason, keys) }
     }
 
+    /// An end at a limit of the program's own, whose answer is the replies to `keys` as far as they had
+    /// come.
+    pub fn at_limit(limit: Limit, reason: &str, keys: Vec<Key>) -> Ending {
+        Ending { done: false, limit: Some(limit), ..Ending::done(reason, keys) }
+    }
+
     /// A failure that leaves the replies to `partial`.
     pub fn failed(reason: &str, partial: Vec<Key>) -> Ending {
         let reason = reason.into();
-        Ending { done: false, bound: false, reason, answer: None, partial }
+        Ending { done: false, bound: false, limit: None, reason, answer: None, partial }
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     call::{Call, Fault, Prompt, Reply},
@@ -69,6 +69,8 @@ pub struct Account {
     pub graph: Option<Value>,
     /// What was found in it.
     pub findings: Option<Findings>,
+    /// What its program tells beside the unified result, field by field.
+    pub record: Map<String, Value>,
     /// What the run itself warns of.
     pub warnings: Vec<Warning>,
     /// Replies that came and yet count as failed, and why.

@@ -122,6 +122,9 @@ pub struct Agent {
     /// Extra attempts inside one call.
     #[serde(default)]
     pub retries: u32,
+    /// What its processes may do at most.
+    #[serde(default, skip_serializing_if = "Sandbox::is_narrowest")]
+    pub sandbox: Sandbox,
     /// Its own limits; reaching one fails its calls, not the run.
     #[serde(default)]
     pub limits: Limits,
@@ -159,6 +162,7 @@ impl Agent {
             grants: Vec::new(),
             max_steps: MAX_STEPS,
             retries: 0,
+            sandbox: Sandbox::default(),
             limits: Limits::default(),
             target,
             fallbacks: Vec::new(),
@@ -224,6 +228,28 @@ pub enum Sandbox {
     Write,
     /// Whatever Folkmoot itself may do.
     Full,
+}
+
+impl Sandbox {
+    /// The level of this name.
+    pub(crate) fn named(name: &str) -> Option<Sandbox> {
+        let all = [Sandbox::ReadOnly, Sandbox::Write, Sandbox::Full];
+        all.into_iter().find(|level| level.as_str() == name)
+    }
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Sandbox::ReadOnly => "read-only",
+            Sandbox::Write => "write",
+            Sandbox::Full => "full",
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+    fn is_narrowest(&self) -> bool {
+        *self == Sandbox::ReadOnly
+    }
 }
 
 /// A model behind an API.

@@ -198,7 +198,7 @@ pub(super) fn agent(agent: &Agent) -> Value {
         "capabilities": agent.capabilities,
         "model": label(&agent.target),
         "grants": agent.grants,
-        "sandbox": "read-only",
+        "sandbox": agent.sandbox,
         "max_steps": agent.max_steps,
         "retries": agent.retries,
     });

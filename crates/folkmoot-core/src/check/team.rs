@@ -27,8 +27,8 @@ const MODEL_RETRIES: u64 = 2;
 /// not, as it may hold secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workplace {
-    /// The ceiling for all agents: `read-only`, `write` or `full`.
-    pub sandbox: Option<Arc<str>>,
+    /// The ceiling for all agents.
+    pub sandbox: Sandbox,
     /// The workspace.
     pub workdir: Option<Arc<str>>,
     /// The environment of each agent's processes.
@@ -38,13 +38,8 @@ pub struct Workplace {
 impl Workplace {
     /// Where what edges require is looked at.
     pub(super) fn workspace(&self) -> Workspace {
-        let sandbox = match self.sandbox.as_deref() {
-            Some("full") => Sandbox::Full,
-            Some("write") => Sandbox::Write,
-            Some(_) | None => Sandbox::ReadOnly,
-        };
         let folder = self.workdir.clone().unwrap_or_else(|| ".".into());
-        Workspace { folder, sandbox }
+        Workspace { folder, sandbox: self.sandbox }
     }
 
     /// Whether no variable is given a value. Values may be secrets, and the log holds names only, so a
@@ -96,13 +91,18 @@ pub(super) fn members(file: &Fields, input: &Input<'_>, told: &mut Vec<Diagnosti
     builder.check_costs(&named, &mut agents);
     Members {
         workplace: Workplace {
-            sandbox: file.text("sandbox").cloned(),
+            sandbox: ceiling(file),
             workdir: file.text("workdir").cloned(),
             environments: named.iter().map(|agent| (agent.id(), environment(agent))).collect(),
         },
         team: Team::new(file.text("name").cloned().unwrap_or(input.name.into()), agents),
         incomplete: named.len() < items.len() || items.is_empty() && file.is_broken("agents"),
     }
+}
+
+/// What all agents may do at most.
+fn ceiling(file: &Fields) -> Sandbox {
+    file.text("sandbox").and_then(|level| Sandbox::named(level)).unwrap_or_default()
 }
 
 /// The lead of a team whose prompt is given: it takes the keys of an agent at the level of the team.
@@ -224,6 +224,7 @@ impl Builder<'_> {
             capabilities: fields.texts("capabilities"),
             grants: fields.texts("grants"),
             max_steps: fields.whole("max_steps").map_or(MAX_STEPS, |it| it as u32),
+            sandbox: ceiling(self.file),
             retries: fields.whole("retries").unwrap_or(retries) as u32,
             limits: limits(fields),
             target,

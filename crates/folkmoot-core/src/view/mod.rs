@@ -117,6 +117,9 @@ pub struct Outcome {
     /// What each round brought of findings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds_of_findings: Option<Vec<Value>>,
+    /// What its program tells beside all this.
+    #[serde(flatten)]
+    pub record: Map<String, Value>,
     /// Everything else.
     pub meta: Meta,
 }
@@ -258,6 +261,7 @@ pub fn outcome(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> Outcome {
             auto: account.auto.or_else(|| spec.auto.clone()),
         },
         rounds: account.rounds,
+        record: account.record,
     }
 }
 
@@ -288,10 +292,14 @@ pub fn status(run: &Run, alive: bool) -> (Status, Option<String>) {
         Some(Fault::Cancelled) => (Status::Cancelled, "cancelled"),
         Some(Fault::OverBudget { limit, .. }) => (Status::BudgetExhausted, name_of(*limit)),
         Some(Fault::Failed { .. } | Fault::TimedOut | Fault::Lost | Fault::Unwanted) | None => {
-            let status = match (ending.done, ending.bound) {
-                (true, _) => Status::Done,
-                (false, true) => Status::BoundReached,
-                (false, false) => Status::Failed,
+            let status = match (ending.limit, ending.done, ending.bound) {
+                (_, true, _) => Status::Done,
+                (Some(Limit::Time), false, _) => Status::Deadline,
+                (Some(Limit::Calls | Limit::Tokens | Limit::Cost), false, _) => {
+                    Status::BudgetExhausted
+                }
+                (None, false, true) => Status::BoundReached,
+                (None, false, false) => Status::Failed,
             };
             (status, &*ending.reason)
         }

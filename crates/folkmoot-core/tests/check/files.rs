@@ -7,7 +7,7 @@ use folkmoot_core::{
     check::{Environment, Source},
     limits::Limits,
     money::Money,
-    team::{AgentId, Target},
+    team::{AgentId, Sandbox, Target},
     time::Duration,
 };
 
@@ -69,7 +69,7 @@ fn a_sound_file_becomes_a_spec_with_everything_filled_in() {
 fn what_the_machine_needs_stays_out_of_the_spec() {
     let checked = Case::new(TEAM).check();
     let workplace = checked.workplace;
-    assert_eq!(workplace.sandbox.as_deref(), Some("write"));
+    assert_eq!(workplace.sandbox, Sandbox::Write);
     assert_eq!(workplace.workdir.as_deref(), Some("work"));
     let set = [("ADDRESS", "http://a: b # ${HOME}/${X}"), ("LANG", "C")];
     assert_eq!(
