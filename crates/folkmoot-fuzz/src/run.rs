@@ -1,5 +1,6 @@
 //! A team made up from bytes, and what happens to it.
 
+mod graph;
 mod team;
 mod world;
 
@@ -10,6 +11,7 @@ use folkmoot_core::{
     call::{Answer, Call, Usage},
     event::{Event, Record, Settled},
     key::Key,
+    known::Entry,
     log,
     run::Run,
     sim::{Sim, audit::audit},
@@ -51,6 +53,9 @@ fn live(spec: Arc<Spec>, choices: &mut Choices<'_>) -> (Sim, Vec<usize>) {
             sim.feed(amended, &mut Hostile(choices));
         } else if let Some(event) = disturbance(choices, &sim.log) {
             sim.feed(event, &mut Hostile(choices));
+        } else if sim.run.waits_for_person() {
+            let answers = people(&sim.run, choices);
+            sim.feed_all(answers, &mut Hostile(choices));
         } else {
             let went_on = sim.advance(&mut Hostile(choices));
             assert!(went_on, "nothing more can happen, but it has not ended");
@@ -69,9 +74,25 @@ fn resume(whole: &Sim, cut: usize) -> Sim {
     sim.feed_all([Event::Resumed { wall: 0 }].into_iter().chain(lost).collect(), &mut world);
     while sim.run.ending().is_none() {
         assert!(sim.log.len() < 2 * ENDLESS, "it does not end");
-        assert!(sim.advance(&mut world), "nothing more can happen, but it has not ended");
+        if sim.run.waits_for_person() {
+            let answers = people(&sim.run, world.0);
+            sim.feed_all(answers, &mut world);
+        } else {
+            assert!(sim.advance(&mut world), "nothing more can happen, but it has not ended");
+        }
     }
     sim
+}
+
+/// What people answer to all that waits for them.
+fn people(run: &Run, choices: &mut Choices<'_>) -> Vec<Event> {
+    let answer = |(key, entry): (&Key, &Entry)| {
+        let text = choices.pick(&["stop", "retry", "skip", "well"]);
+        let settled = Settled::Answer(Answer::text(text).into());
+        let (key, attempt) = (key.clone(), entry.attempt);
+        Event::Answered { key, attempt, settled, usage: Usage::default() }
+    };
+    run.known().questions().map(answer).collect()
 }
 
 /// Something that comes at a bad time.
@@ -119,7 +140,9 @@ fn check(sim: &Sim) {
     let outcome = view::outcome("run", spec, run, true);
     serde_json::to_string(&outcome).expect("a result is plain data");
     let _ = view::report("run", spec, run, true);
-    let asked = records.iter().filter(|it| matches!(it.event, Event::Asked { .. })).count();
+    let is_charged =
+        |event: &Event| matches!(event, Event::Asked { call, .. } if !call.is_for_person());
+    let asked = records.iter().filter(|record| is_charged(&record.event)).count();
     assert_eq!(outcome.meta.usage.calls, asked as u64, "the bill counts other calls");
     for (key, entry) in run.known().iter() {
         let agent = entry.call.agent();

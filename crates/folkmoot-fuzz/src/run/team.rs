@@ -3,6 +3,7 @@
 use folkmoot_core::{check::Source, spec::Spec};
 use serde_json::{Map, Value, json};
 
+use super::graph::graph;
 use crate::{names::NAMES, source::Choices, team_file::checked};
 
 const STRATEGIES: [&str; 7] =
@@ -12,11 +13,17 @@ const STRATEGIES: [&str; 7] =
 pub(super) fn team(choices: &mut Choices<'_>) -> Option<Spec> {
     let names = &NAMES[..=usize::from(choices.below(4))];
     let agents: Vec<Value> = names.iter().map(|name| agent(choices, name)).collect();
-    let file = json!({
+    let collaboration =
+        if choices.one_in(2) { graph(choices, names) } else { strategy(choices, names) };
+    let mut file = json!({
         "agents": agents,
-        "collaboration": collaboration(choices, names),
+        "collaboration": collaboration,
         "limits": limits(choices, 16),
     });
+    if choices.one_in(3) {
+        file["prompt"] = choices.text().into();
+        file["max_steps"] = (1 + choices.below(6)).into();
+    }
     let checked = checked(Source::File(file.to_string().as_bytes()), &[]);
     assert_eq!(checked.is_valid(), checked.spec.is_some(), "{:#?}", checked.diagnostics);
     checked.spec
@@ -64,7 +71,7 @@ fn reply(choices: &mut Choices<'_>) -> Value {
 }
 
 /// The parameters of a strategy; some that are another's are only warned of.
-fn collaboration(choices: &mut Choices<'_>, names: &[&str]) -> Value {
+fn strategy(choices: &mut Choices<'_>, names: &[&str]) -> Value {
     let mut given = Map::new();
     given.insert("strategy".into(), choices.pick(&STRATEGIES).into());
     for parameter in ["judge", "supervisor"] {

@@ -13,7 +13,7 @@ use folkmoot_core::{
 };
 use serde_json::{Value, json};
 
-use crate::source::Choices;
+use crate::{names::NAMES, source::Choices};
 
 /// Scripts say what they are to say; everybody else what the bytes hold.
 pub(super) struct Hostile<'a, 'b>(pub(super) &'a mut Choices<'b>);
@@ -38,8 +38,10 @@ impl World for Hostile<'_, '_> {
         if is_timed && self.0.one_in(16) {
             return None;
         }
-        let is_granted = !agent.grants.is_empty() && last.is_some();
-        let outcome = self.outcome(is_granted);
+        let is_offered = !agent.grants.is_empty() || !spec.tools(&agent.id).is_empty();
+        // The demo uses no tools, whatever it is offered.
+        let has_tools = is_offered && last.is_some() && agent.target != Target::Demo;
+        let outcome = self.outcome(has_tools);
         let after = Duration::from_millis(self.0.number() % 10_000);
         Some(Happening { after, outcome, usage: self.usage() })
     }
@@ -61,7 +63,7 @@ impl Hostile<'_, '_> {
                 Answer { tool_calls: tool_calls(choices), ..Answer::text(choices.text()) }
             }
             6 => Answer { reasoning: Some("vote:ann".into()), ..Answer::text(choices.text()) },
-            _ => Answer::text(choices.pick(&["", " \n", "vote:ann", "agree\nyes", "same"])),
+            _ => Answer::text(choices.pick(&WORDS)),
         };
         Ok(answer.into())
     }
@@ -74,11 +76,33 @@ impl Hostile<'_, '_> {
     }
 }
 
+/// Votes, verdicts and choices.
+const WORDS: [&str; 12] = [
+    "",
+    " \n",
+    "vote:ann",
+    "agree\nyes",
+    "same",
+    "approve",
+    "reject",
+    "NEXT: ann",
+    "NEXT: parent",
+    "converged",
+    r#"{"findings": [{"severity": "major", "place": "a:1", "text": "it leaks"}]}"#,
+    r#"{"findings": [], "fixed": ["F1"]}"#,
+];
+
+/// Tools that are there or not, and what a lead hands out.
+const TOOLS: [&str; 8] =
+    ["file.read", "shell", "file.read.x", "", "dispatch", "dispatch", "task_retry", "finish"];
+
 fn tool_calls(choices: &mut Choices<'_>) -> Vec<ToolCall> {
     let calls = (0..=choices.below(3)).map(|_| {
-        let name = choices.pick(&["file.read", "shell", "file.read.x", ""]);
+        let name = choices.pick(&TOOLS);
         let id = choices.pick(&["1", "1", "2", ""]);
-        ToolCall { id: id.into(), name: name.into(), arguments: json!({ "path": "x" }) }
+        let (agent, task) = (choices.pick(&NAMES), choices.pick(&["ann/1", "ann-b/1", "?"]));
+        let arguments = json!({ "path": "x", "agent": agent, "task": task, "answer": "done" });
+        ToolCall { id: id.into(), name: name.into(), arguments }
     });
     calls.collect()
 }
