@@ -7,7 +7,7 @@ use crate::{
         listing::{Listing, find},
         strategies::{AUTO, Strategy},
     },
-    diagnostic::{Diagnostic, Place, quoted},
+    diagnostic::{Diagnostic, Place, quoted, shown},
     file::item::{Fields, Item},
     names,
     programs::{
@@ -224,7 +224,7 @@ impl<'a> Filling<'a> {
 
     fn unknown_agent(&self, parameter: &str, name: &str) -> Diagnostic {
         let names = || self.team.agents.iter().map(|agent| &*agent.name);
-        let known = names().take(SHOWN).collect::<Vec<_>>().join(", ");
+        let known = names().take(SHOWN).map(shown).collect::<Vec<_>>().join(", ");
         let more = if names().nth(SHOWN).is_some() { ", …" } else { "" };
         let (strategy, unknown) = (self.strategy.name(), quoted(name));
         let message =

@@ -97,6 +97,16 @@ fn refusals_have_the_words_of_the_page() {
 }
 
 #[test]
+fn names_that_break_lines_break_no_message() {
+    let file = "agents: [{ name: \"a\\nb\", demo: true }, { name: c, demo: true }]\n\
+                collaboration: { strategy: debate, judge: ghost }\n";
+    Case::new(file).tells(&expect![[r#"
+        1:18 agents[0].name error[bad_name] Agent name "a\u{a}b" holds U+000A; letters, digits, blanks and signs of any script are permitted, but no slash, line break, control or invisible character
+        2:43 collaboration.judge error[unknown_agent] debate: unknown agent "ghost" in judge; agents: a\u{a}b, c
+    "#]]);
+}
+
+#[test]
 fn all_violations_are_told_together_each_where_it_stands() {
     Case::new(&team(
         "a b",

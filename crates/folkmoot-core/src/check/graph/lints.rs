@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{conditions::is_approval, edges::mentioned};
 use crate::{
     check::team::is_unset,
-    diagnostic::{Diagnostic, Place, quoted},
+    diagnostic::{Diagnostic, Place, quoted, shown},
     file::item::{Fields, Item},
     programs::graph::{Condition, Graph, Guard, PARENT, Routing, Structure, Test, USUAL_CAP},
     team::{Agent, AgentId, Target, Team},
@@ -73,9 +73,8 @@ impl Lints<'_> {
                 })
             };
             if it.agents.iter().filter(enters).nth(1).is_some() {
-                let names: Vec<&str> =
-                    it.agents.iter().map(|agent| self.structure.agents[*agent].as_str()).collect();
-                let names = names.join(", ");
+                let name = |agent: &usize| shown(self.structure.agents[*agent].as_str());
+                let names = it.agents.iter().map(name).collect::<Vec<_>>().join(", ");
                 let message = format!("The loop {names} can be entered at more than one agent");
                 found.push(self.warning("two_entries", message));
             }
