@@ -110,7 +110,11 @@ pub(super) fn before_cut(spans: &[Range<usize>], offset: usize) -> usize {
 
 /// The author's own words: without reasoning, quoted replies, fenced code, lines that begin with `>`
 /// and characters without width (collaborate.md §8.2).
-pub(super) fn spoken(text: &str) -> String {
+pub(super) fn spoken(text: &str) -> Cow<'_, str> {
+    if is_all_own(text) { Cow::Borrowed(text) } else { Cow::Owned(without_foreign(text)) }
+}
+
+fn without_foreign(text: &str) -> String {
     let text: String = text.chars().filter(|c| !is_invisible(*c)).collect();
     let text = without_reasoning(&text);
     let text = without_replies(&text);
@@ -127,6 +131,15 @@ pub(super) fn spoken(text: &str) -> String {
     spoken.push_str(&text[from..]);
     let own = |line: &&str| !line.trim_start().starts_with('>');
     spoken.split(['\n', '\r']).filter(own).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a glance shows that nothing needs to be taken out. A run is gone through from its start
+/// after each event, so most replies are looked at many times.
+fn is_all_own(text: &str) -> bool {
+    let is_marked = text.bytes().any(|byte| matches!(byte, b'<' | b'>' | b'\r'));
+    let is_fenced = || text.contains("```") || text.contains("~~~");
+    let hides = || !text.is_ascii() && text.chars().any(is_invisible);
+    !is_marked && !is_fenced() && !hides()
 }
 
 /// The author's own words without what stands in double quotation marks.
@@ -296,6 +309,13 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_glance_and_a_close_look_tell_the_same(
+            text in "(<think>|</reply>|``|`|~~|[>\"\r\n é{}:\u{200b}\u{ad}]|[a-z]|\\PC){0,12}",
+        ) {
+            prop_assert_eq!(spoken(&text).into_owned(), without_foreign(&text));
+        }
 
         #[test]
         fn cleaning_never_panics(text in "(<think>|</think>|<reply a>|</reply>|```|~~~|[>\"“”.?\n é{}:]|\\PC){0,40}") {

@@ -114,6 +114,9 @@ impl<T: Copy + PartialEq> Names<'_, T> {
     }
 
     fn last_line(&self, spoken: &str) -> Reading<Vec<T>> {
+        if !spoken.contains(':') && !spoken.contains('：') {
+            return Reading::None;
+        }
         let closed = self.closed();
         let value = |line| {
             let line = unlisted(line).unwrap_or(line);
