@@ -6,11 +6,11 @@ use super::*;
 use crate::{
     bounds::Bounds,
     limits::Limits,
-    programs::{Broadcast, Clocks, Consensus, Debate, Supervise},
+    programs::{Broadcast, Clocks, Consensus, Debate, Graph, Supervise, graph::Edge},
     sim::audit::{Broken, audit},
     spec::Collaboration,
     team::Agent,
-    testing::{Scripted, agent, ids, spec},
+    testing::{Scripted, agent, graph, ids, spec},
     view::{self, Status},
 };
 
@@ -59,11 +59,15 @@ fn teams() -> Vec<Arc<Spec>> {
     };
     let plan = r#"{"tasks": [{"id": "x", "description": "1"}, {"id": "y", "description": "2", "depends_on": ["x"]}]}"#;
     let boss = member("boss", &[plan, "report"]);
+    let edges = [("parent", "a"), ("a", "b"), ("b", "a"), ("b", "parent"), ("a", "c")];
+    let edges = edges.map(|(from, to)| Edge::new(from, to));
+    let graph = Graph { clocks: clocks(90), ..graph(edges.to_vec()) };
     let [a, b, c] = ["a", "b", "c"].map(|name| member(name, &["one", "vote:a", "three"]));
     vec![
         panel(2, clocks(90)),
         spec(vec![a.clone(), b.clone()], Collaboration::Debate(debate)).into(),
-        spec(vec![a.clone(), b.clone(), c], Collaboration::Consensus(consensus)).into(),
+        spec(vec![a.clone(), b.clone(), c.clone()], Collaboration::Consensus(consensus)).into(),
+        spec(vec![a.clone(), b.clone(), c], Collaboration::Graph(graph)).into(),
         spec(vec![boss, a, b], Collaboration::Supervisor(supervise)).into(),
     ]
 }
