@@ -8,7 +8,7 @@ use reqwest::{Client, Url, redirect::Policy};
 use crate::{patience::Patience, retry::Failure};
 
 /// How Folkmoot introduces itself.
-const USER_AGENT: &str = concat!("folkmoot/", env!("CARGO_PKG_VERSION"));
+pub(crate) const USER_AGENT: &str = concat!("folkmoot/", env!("CARGO_PKG_VERSION"));
 
 /// Connections kept for each server, so that a thousand calls at once open no more than they need.
 const IDLE_CONNECTIONS: usize = 1024;
@@ -44,8 +44,7 @@ impl Http {
         &self,
         finish: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
     ) -> Result<Client, String> {
-        // Whoever installed one before chose as well as we do.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        with_crypto();
         let client = Client::builder()
             .user_agent(USER_AGENT)
             .http1_only()
@@ -56,6 +55,12 @@ impl Http {
             .redirect(Policy::none());
         finish(client).build().map_err(|error| words_of(&error))
     }
+}
+
+/// Lets clients encrypt.
+pub(crate) fn with_crypto() {
+    // Whoever installed a provider before chose as well as we do.
+    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 fn is_local(url: &Url) -> bool {

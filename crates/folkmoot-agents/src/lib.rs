@@ -1,4 +1,4 @@
-//! Who answers: models behind APIs, scripts, the offline demo.
+//! Who answers: models behind APIs, scripts, the offline demo; and the tools they use.
 //!
 //! One door, [`Agents`], leads to all of them. Deliberately absent: the environment, which only the
 //! CLI reads; deciding what a call may cost or how long it may take, which is the kernel's matter.
@@ -20,6 +20,7 @@ mod secrets;
 pub mod sse;
 #[cfg(test)]
 mod testing;
+mod tools;
 mod usage;
 
 use async_trait::async_trait;
@@ -38,6 +39,7 @@ pub use self::{
     provider::{Protocol, ProviderConfig, ProviderStatus, Providers, Unusable},
     rehearsal::Rehearsal,
     secrets::Secrets,
+    tools::{Reach, Workbench},
 };
 
 /// Everybody who can be asked.

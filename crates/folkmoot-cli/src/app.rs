@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use folkmoot_agents::{Agents, Inspector, Providers, Secrets};
+use folkmoot_agents::{Agents, Inspector, Providers, Secrets, Workbench};
 use folkmoot_runtime::{
     engine::{Engine, EngineError, RunId},
     export,
@@ -149,9 +149,21 @@ impl App {
         let store = store.map_err(|error| {
             Refusal::new("unusable_store", error.to_string()).help(exit::ELSEWHERE)
         })?;
-        let store = Arc::new(store);
-        let engine = Engine::new(store, Arc::new(agents), Arc::new(NoTools), "folkmoot");
+        let (store, tools) = (Arc::new(store), Arc::new(self.workbench()?));
+        let engine = Engine::new(store, Arc::new(agents), tools, "folkmoot");
         Ok(engine.with_gates(Arc::new(Inspector::new(config::environment()))))
+    }
+
+    /// The tools of this machine, which keep their hands off the file in which runs are kept.
+    pub(crate) fn workbench(&self) -> Result<Workbench> {
+        let file = self.state_file()?.into_os_string();
+        let beside = ["", "-wal", "-shm"].map(|end| {
+            let mut path = file.clone();
+            path.push(end);
+            PathBuf::from(path)
+        });
+        let reach = self.config()?.reach();
+        Ok(Workbench::new(config::environment(), beside.to_vec(), reach))
     }
 
     /// Whether a secret of this machine occurs in `text`.

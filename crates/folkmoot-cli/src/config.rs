@@ -15,7 +15,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use etcetera::{AppStrategy, AppStrategyArgs, choose_app_strategy};
-use folkmoot_agents::{ProviderConfig, Providers, Secrets};
+use folkmoot_agents::{ProviderConfig, Providers, Reach, Secrets};
 use folkmoot_core::{
     diagnostic::Position,
     file::models::{Catalog, Unresolved},
@@ -45,6 +45,7 @@ pub(crate) struct Config {
     prices: BTreeMap<String, Price>,
     max_output_tokens: BTreeMap<String, u64>,
     context_windows: BTreeMap<String, u64>,
+    reach: Reach,
 }
 
 /// A value, and the place where it stands.
@@ -75,6 +76,15 @@ struct File {
     max_output_tokens: BTreeMap<String, u64>,
     /// The most tokens a request and its reply may have together, by `provider/model`.
     context_windows: BTreeMap<String, u64>,
+    fetch: Fetch,
+}
+
+/// What the tool `fetch` may do.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Fetch {
+    /// Hosts that it may reach though their addresses are private, as `host` or `host:port`.
+    allow: Reach,
 }
 
 #[derive(Debug, Deserialize)]
@@ -153,6 +163,7 @@ impl Config {
             prices: file.prices,
             max_output_tokens: file.max_output_tokens,
             context_windows: file.context_windows,
+            reach: file.fetch.allow,
         }
     }
 
@@ -163,6 +174,7 @@ impl Config {
         self.prices.extend(over.prices);
         self.max_output_tokens.extend(over.max_output_tokens);
         self.context_windows.extend(over.context_windows);
+        self.reach.extend(over.reach);
         self
     }
 
@@ -177,6 +189,11 @@ impl Config {
             Refusal { help, ..bad(&place, &message) }
         };
         catalog.faults().into_iter().map(told).collect()
+    }
+
+    /// The hosts that pages may be fetched from though their addresses are private.
+    pub(crate) fn reach(&self) -> Reach {
+        self.reach.clone()
     }
 
     /// The providers, with their keys from the environment.

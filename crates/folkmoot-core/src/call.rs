@@ -234,9 +234,9 @@ impl Prompt {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
     /// The name by which it is called.
-    pub name: &'static str,
+    pub name: Arc<str>,
     /// What it does, for the model.
-    pub description: &'static str,
+    pub description: Arc<str>,
     /// The JSON schema of its arguments, an object.
     pub parameters: Value,
 }

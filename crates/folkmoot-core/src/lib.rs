@@ -30,6 +30,7 @@ pub mod spec;
 pub mod team;
 pub mod text;
 pub mod time;
+mod tools;
 pub mod verdict;
 pub mod view;
 pub mod width;

@@ -16,6 +16,7 @@ use crate::{
     },
     scope::Program,
     team::{AgentId, Team},
+    tools,
     words::Language,
 };
 
@@ -34,7 +35,7 @@ pub struct Spec {
     /// The run's limits.
     #[serde(default)]
     pub limits: Limits,
-    /// Where its gates are looked at, if it has any that look at more than replies.
+    /// Where its tools are used and its gates looked at, if it has any that need a place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Workspace>,
     /// What the checks warned of.
@@ -97,7 +98,12 @@ impl Spec {
     /// The tools that an agent is offered in each of its requests.
     pub fn tools(&self, agent: &AgentId) -> Vec<Tool> {
         let leads = agent.as_str() == PARENT && self.collaboration.is_led();
-        if leads { graph::tools(Language::of(&self.task)) } else { Vec::new() }
+        let language = Language::of(&self.task);
+        if leads {
+            graph::tools(language)
+        } else {
+            tools::offered_to(self.team.agent(agent), language)
+        }
     }
 
     /// What keeps it from being followed, if anything does: checks let no such spec through, but a log

@@ -349,7 +349,9 @@ impl Driver {
             }
             Call::Tool { request, .. } => {
                 let call = request.clone();
-                let request = ToolRequest { run, key: key.clone(), attempt, agent, call };
+                let workspace = self.spec.workspace.clone();
+                let request =
+                    ToolRequest { run, key: key.clone(), attempt, agent, call, workspace };
                 self.jobs.spawn(async move {
                     let response = world.tools.call(request).await;
                     Finished { key, attempt, response }

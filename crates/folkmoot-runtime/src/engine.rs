@@ -274,6 +274,13 @@ impl Engine {
         Engine { world: Arc::new(world) }
     }
 
+    /// The same engine with other tools.
+    #[must_use]
+    pub fn with_tools(self, tools: Arc<dyn Toolbox>) -> Engine {
+        let world = World { tools, ..World::clone(&self.world) };
+        Engine { world: Arc::new(world) }
+    }
+
     /// The same engine with somebody who looks at what edges of graphs require.
     #[must_use]
     pub fn with_gates(self, gates: Arc<dyn Gates>) -> Engine {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use folkmoot_core::{
     call::{FailureKind, Fault, ToolCall, Usage},
+    gate::Workspace,
     key::Key,
     team::Agent,
 };
@@ -24,6 +25,8 @@ pub struct ToolRequest {
     pub agent: Arc<Agent>,
     /// What is wanted.
     pub call: ToolCall,
+    /// Where it is to work.
+    pub workspace: Option<Workspace>,
 }
 
 /// The tools of a run. Dropping the future cancels the call.

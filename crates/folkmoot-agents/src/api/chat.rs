@@ -346,7 +346,7 @@ mod tests {
                     "id": "c1",
                     "type": "function",
                     "function": {
-                      "name": "file_read-5d22b9ce",
+                      "name": "file_read",
                       "arguments": "{\"path\":\"a\"}"
                     }
                   },
@@ -354,7 +354,7 @@ mod tests {
                     "id": "c2",
                     "type": "function",
                     "function": {
-                      "name": "file_read-5d22b9ce",
+                      "name": "file_read",
                       "arguments": "{\"unreadable\":\"{\\\"path\"}"
                     }
                   }

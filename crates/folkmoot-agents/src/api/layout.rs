@@ -101,7 +101,7 @@ fn with_tool_calls(message: &Message, text: Option<String>, provider: &str) -> T
     let earlier = |call: &ToolCall| EarlierCall {
         mark: CallMark {
             id: wire_id(&call.id),
-            name: wire_id(&call.name),
+            name: wire_name(&call.name),
             kept: kept_of_calls.next().unwrap_or_default(),
         },
         arguments: arguments(&call.arguments),
@@ -151,6 +151,14 @@ fn add(turns: &mut Vec<Turn>, next: Turn) {
         }
         (_, next) => turns.push(next),
     }
+}
+
+/// The name of a tool as every server accepts it; one that has to be cut carries a hash (rules.md
+/// 11.7).
+pub(super) fn wire_name(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let plain: String = name.chars().map(plain).collect();
+    if (1..=64).contains(&plain.len()) { plain } else { wire_id(name) }
 }
 
 /// `id` if every server accepts it, else a readable form of it that is as unique.

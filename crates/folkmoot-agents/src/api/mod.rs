@@ -2,7 +2,7 @@
 //!
 //! A protocol is one file, `chat`, `messages` or `gemini`, behind [`Wire`]; attempts,
 //! clocks, the layout of conversations and the draft of a reply know of none. Deliberately absent:
-//! offering tools beside those of a lead, images, and every parameter beyond the bound of the reply.
+//! images, and every parameter beyond the bound of the reply.
 
 mod arguments;
 mod body;
@@ -22,7 +22,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use bytes::Bytes;
 use folkmoot_core::{
-    call::{Answer, FailureKind, Tokens, Usage},
+    call::{Answer, FailureKind, Tokens, Tool, ToolCall, Usage},
     team::Model,
 };
 use folkmoot_runtime::backend::{Delta, OnDelta, Request, Response};
@@ -36,7 +36,7 @@ use self::{
     body::{Body, silence},
     draft::Draft,
     error::{in_refusal, kind_of, wait_in_refusal},
-    layout::lay_out,
+    layout::{lay_out, wire_name},
     wire::Question,
 };
 use crate::{
@@ -73,12 +73,17 @@ impl Call<'_> {
     }
 }
 
-/// Takes away what a model without tools asked of them: the bounds of a run count one request for each
-/// of its turns (agents.md §5). A reply of nothing else is none.
+/// Calls tools by their own names, and takes away what a model without tools asked of them: the bounds
+/// of a run count one request for each of its turns (agents.md §5). A reply of nothing else is none.
 fn within_offers(request: &Request, answer: Answer) -> Result<Answer, Failure> {
     let has_none = request.tools.is_empty() && request.agent.grants.is_empty();
     let Some(asked) = answer.tool_calls.first().filter(|_| has_none) else {
-        return Ok(answer);
+        let meant = |call: ToolCall| {
+            let offered = request.tools.iter().find(|tool| wire_name(&tool.name) == *call.name);
+            ToolCall { name: offered.map_or(call.name, |tool| tool.name.clone()), ..call }
+        };
+        let tool_calls = answer.tool_calls.into_iter().map(meant).collect();
+        return Ok(Answer { tool_calls, ..answer });
     };
     if answer.text.trim().is_empty() {
         let text = format!("the model has no tools and asked for `{}`", asked.name);
@@ -261,10 +266,12 @@ fn shape_of(content_type: &str, first: Option<u8>) -> Shape {
 
 /// The bytes of a request; they are stable, so that providers can cache what stays the same.
 pub(super) fn body(wire: &dyn Wire, model: &Model, request: &Request) -> Bytes {
+    let on_wire = |tool: &Tool| Tool { name: wire_name(&tool.name).into(), ..tool.clone() };
+    let tools: Vec<Tool> = request.tools.iter().map(on_wire).collect();
     let body = wire.body(&Question {
         model: &model.model,
         turns: lay_out(&request.messages, &model.provider),
-        tools: &request.tools,
+        tools: &tools,
         max_tokens: request.max_output_tokens.or(model.max_output_tokens),
     });
     serde_json::to_vec(&body).expect("it is plain data").into()

@@ -82,7 +82,7 @@ pub(crate) fn request_to(provider: &str, retries: u32) -> Request {
 pub(crate) fn request_with_tools(provider: &str) -> Request {
     let at = json!({ "type": "string", "description": "Where." });
     let parameters = json!({ "type": "object", "properties": { "at": at }, "required": ["at"] });
-    let look = Tool { name: "look", description: "Looks somewhere.", parameters };
+    let look = Tool { name: "look".into(), description: "Looks somewhere.".into(), parameters };
     Request { tools: vec![look], ..request_to(provider, 0) }
 }
 

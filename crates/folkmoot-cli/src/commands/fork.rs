@@ -46,12 +46,16 @@ impl Fork {
         let kept = app.kept(&self.run).await?;
         let at = self.at.as_deref().and_then(|at| at.parse().ok());
         let origin = kept.engine.load_until(&kept.run, at.unwrap_or(u64::MAX)).await?;
+        let mut tools = None;
         let spec = match self.spec(app, &origin)? {
             None => None,
-            Some(team) => match team.spec(app) {
-                Ok(spec) => Some(Arc::new(spec)),
-                Err(exit) => return Ok(exit),
-            },
+            Some(team) => {
+                tools = Some(Arc::new(team.workbench(app)?));
+                match team.spec(app) {
+                    Ok(spec) => Some(Arc::new(spec)),
+                    Err(exit) => return Ok(exit),
+                }
+            }
         };
         let answers = self.answer.iter().map(|answer| {
             let (key, text) = pair(answer, "--answer", "KEY=TEXT")?;
@@ -61,6 +65,10 @@ impl Fork {
         let at = self.at.as_deref().map(|at| cut(&origin, at)).transpose()?;
         let change = Change { at, spec, answers, retry: None };
         let engine = kept.engine_to_go_on(app)?;
+        let engine = match tools {
+            Some(tools) => engine.with_tools(tools),
+            None => Team::engine_for(app, engine, &origin.spec)?,
+        };
         drive(engine.fork(&origin, change).await?, app).await
     }
 

@@ -33,12 +33,13 @@ pub(crate) struct Resume {
 impl Resume {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
         let (engine, id) = app.engine_and_run(&self.run).await?;
+        let loaded = engine.load(&id).await?;
         if !self.as_recorded {
-            let loaded = engine.load(&id).await?;
             if let Some(recipe) = &loaded.spec.recipe {
                 compare(app, &loaded.spec, recipe)?;
             }
         }
+        let engine = Team::engine_for(app, engine, &loaded.spec)?;
         drive(engine.resume(&id).await?, app).await
     }
 }

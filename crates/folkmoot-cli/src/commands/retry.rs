@@ -4,7 +4,10 @@ use anyhow::Result;
 use clap::Args;
 use folkmoot_core::key::Key;
 
-use super::{drive::drive, team::from_stdin_if_asked};
+use super::{
+    drive::drive,
+    team::{Team, from_stdin_if_asked},
+};
 use crate::{
     app::App,
     exit::{Exit, Refusal},
@@ -36,7 +39,7 @@ impl Retry {
         let from = self.from.as_deref().map(Key::parse);
         let kept = app.kept(&self.run).await?;
         let origin = kept.engine.load(&kept.run).await?;
-        let engine = kept.engine_to_go_on(app)?;
+        let engine = Team::engine_for(app, kept.engine_to_go_on(app)?, &origin.spec)?;
         let retry = folkmoot_core::replay::Retry { from, prompt };
         drive(engine.retry(&origin, retry).await?, app).await
     }

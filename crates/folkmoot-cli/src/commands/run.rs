@@ -22,12 +22,14 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
-        let spec = match self.team.check(app)?.within_budget(self.strict_budget).spec(app) {
+        let team = self.team.check(app)?.within_budget(self.strict_budget);
+        let tools = Arc::new(team.workbench(app)?);
+        let spec = match team.spec(app) {
             Ok(spec) => spec,
             Err(exit) => return Ok(exit),
         };
         // Kept until the result is printed: to close the store takes the disk its time.
-        let engine = app.engine()?;
+        let engine = app.engine()?.with_tools(tools);
         let driver = engine.start(Arc::new(spec)).await?;
         drive(driver, app).await
     }

@@ -6,19 +6,21 @@ use std::{
     fs::File,
     io::Read,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::Result;
 use clap::Args;
-use folkmoot_agents::{Providers, unenforceable};
+use folkmoot_agents::{Providers, Workbench, unenforceable};
 use folkmoot_core::{
     check::{self, Checked, Input, Source},
     diagnostic::{Diagnostic, Severity},
     file::overrides::{Given, Override},
     gate::Gate,
     spec::{Recipe, Spec, TeamSource, Warning},
-    team::{Fallback, Sandbox},
+    team::{Agent, Fallback, Sandbox, Target},
 };
+use folkmoot_runtime::engine::Engine;
 use serde_json::{Value, json};
 
 use super::budget;
@@ -295,6 +297,19 @@ impl Team {
         Ok(Team { checked, providers, name: recipe.name.to_string() })
     }
 
+    /// The tools of its agents, whose processes get the variables that the team file says.
+    pub(crate) fn workbench(&self, app: &App) -> Result<Workbench> {
+        let environments = self.checked.workplace.environments.clone();
+        Ok(app.workbench()?.with_environments(environments))
+    }
+
+    /// The engine for a run that goes on with the team that it began with.
+    pub(crate) fn engine_for(app: &App, engine: Engine, spec: &Spec) -> Result<Engine> {
+        let Some(recipe) = &spec.recipe else { return Ok(engine) };
+        let team = Team::check_again(app, recipe, &spec.task, [])?;
+        Ok(engine.with_tools(Arc::new(team.workbench(app)?)))
+    }
+
     /// The spec of a run that asks its models, or the exit of a command that has told what is wrong.
     pub(crate) fn spec(mut self, app: &App) -> std::result::Result<Spec, Exit> {
         let unusable = self.unusable(Severity::Error);
@@ -311,11 +326,19 @@ impl Team {
         Ok(spec)
     }
 
-    /// Why a command that an edge requires cannot be run here, if there is one and it cannot.
+    /// Why a command of an agent, or one that an edge requires, cannot be run here, if there is one and
+    /// it cannot.
     fn unconfined(&self) -> Option<Diagnostic> {
         let spec = self.checked.spec.as_ref()?;
         let is_confined = spec.workspace.as_ref()?.sandbox < Sandbox::Full;
         let why = is_confined.then(unenforceable)??;
+        let is_scripted = |agent: &Agent| !matches!(agent.target, Target::Model(_));
+        let mut agents = spec.team.everyone().filter(|agent| !is_scripted(agent));
+        if let Some(agent) = agents.find(|agent| agent.is_granted("shell")) {
+            let message = format!("{} cannot run commands: {why}", agent.name);
+            let help = "sandbox: full in the team file runs them unconfined";
+            return Some(Diagnostic::error("sandbox_unavailable", message).help(help.to_owned()));
+        }
         let required = spec.collaboration.requirements().into_iter();
         let mut commands = required.filter(|it| it.script.is_empty());
         let command = commands.find(|it| matches!(it.gate, Gate::Command { .. }))?;

@@ -36,4 +36,6 @@ mod running;
 mod simulate;
 mod snapshot;
 mod targets;
+#[cfg(unix)]
+mod tools;
 mod usage;

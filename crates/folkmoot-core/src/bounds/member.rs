@@ -9,12 +9,13 @@ use super::{
     take::{Cost, Range, Span, Take},
 };
 use crate::{
-    call::Tokens,
+    call::{Tokens, Tool},
     limits::Limits,
     money::Money,
-    programs::graph::tools,
+    programs::graph,
     render::{self, FRAME},
     team::{Agent, ScriptedReply, Target},
+    tools,
     words::Language,
 };
 
@@ -41,6 +42,12 @@ pub(super) struct Turn {
     pub(super) kept: Most,
 }
 
+/// The size of the tools that an agent is offered, in whichever language they take more.
+fn longest(tools: impl Fn(Language) -> Vec<Tool>) -> usize {
+    let sizes = [Language::English, Language::Chinese].map(|it| render::offered(&tools(it)));
+    sizes[0].max(sizes[1]) as usize
+}
+
 impl<'a> Member<'a> {
     /// An agent of a run with these limits that works on `task`, if that is known.
     pub(super) fn new(agent: &'a Agent, limits: &Limits, task: Option<&str>) -> Member<'a> {
@@ -52,7 +59,8 @@ impl<'a> Member<'a> {
             let [one, other] = identity.map(|it| it.len());
             [one.min(other), one.max(other)]
         };
-        let system = Most::of(prompt + "\n\n".len() + longer);
+        let offered = longest(|language| tools::offered_to(agent, language));
+        let system = Most::of(prompt + "\n\n".len() + longer + offered);
         let read = task.map_or(Most::UNKNOWN, |task| Most::of(task.len()));
         let least = prompt + shorter + task.map_or(0, str::len);
         let later = agent.fallbacks.iter().map(|fallback| &fallback.target);
@@ -72,8 +80,7 @@ impl<'a> Member<'a> {
         if self.chain.iter().all(|target| target.leads) {
             return;
         }
-        let offered = [Language::English, Language::Chinese].map(|it| render::offered(&tools(it)));
-        self.opening += Most::of(offered[0].max(offered[1]) as usize);
+        self.opening += Most::of(longest(graph::tools));
         self.chain.iter_mut().for_each(|target| target.leads = true);
     }
 

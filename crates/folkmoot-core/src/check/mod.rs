@@ -278,10 +278,10 @@ impl Checked {
         told.extend(found.warnings(file, given, &self.team));
         let limits = team::limits(file);
         let bounds = Bounds::of(&found.collaboration, &self.team, &limits, input.task);
-        let workspace = found.needs_workspace().then(|| self.workplace.workspace());
+        let is_gated = found.needs_workspace();
         self.settle(file, input, found.collaboration, None, bounds);
-        if let Some(spec) = &mut self.spec {
-            spec.workspace = workspace;
+        if let Some(spec) = self.spec.as_mut().filter(|_| is_gated) {
+            spec.workspace = Some(self.workplace.workspace());
         }
     }
 
@@ -316,13 +316,14 @@ impl Checked {
         bounds: Bounds,
     ) {
         self.bounds = Some(bounds);
+        let uses_tools = self.team.everyone().any(|agent| !agent.grants.is_empty());
         self.spec = Some(Spec {
             team: self.team.clone(),
             task: input.task.unwrap_or_default().into(),
             collaboration,
             auto,
             limits: team::limits(file),
-            workspace: None,
+            workspace: uses_tools.then(|| self.workplace.workspace()),
             warnings: Vec::new(),
             recipe: self.workplace.sets_nothing().then(|| input.recipe()),
         });

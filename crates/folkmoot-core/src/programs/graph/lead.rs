@@ -23,7 +23,7 @@ pub(super) const FINISH: &str = "finish";
 
 /// What a lead is offered (graph.md §14).
 pub(crate) fn tools(language: Language) -> Vec<Tool> {
-    let tool = |name, [english, chinese]: [&'static str; 2], fields: &[(&str, [&str; 2])]| {
+    let tool = |name: &str, [english, chinese]: [&'static str; 2], fields: &[(&str, [&str; 2])]| {
         let field = |(name, [english, chinese]): &(&str, [&str; 2])| {
             let schema =
                 json!({ "type": "string", "description": language.pick(english, chinese) });
@@ -33,7 +33,7 @@ pub(crate) fn tools(language: Language) -> Vec<Tool> {
         let properties: Map<String, Value> = fields.iter().map(field).collect();
         let parameters =
             json!({ "type": "object", "properties": properties, "required": required });
-        Tool { name, description: language.pick(english, chinese), parameters }
+        Tool { name: name.into(), description: language.pick(english, chinese).into(), parameters }
     };
     vec![
         tool(
