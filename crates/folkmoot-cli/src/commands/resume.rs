@@ -34,10 +34,8 @@ impl Resume {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
         let (engine, id) = app.engine_and_run(&self.run).await?;
         let loaded = engine.load(&id).await?;
-        if !self.as_recorded {
-            if let Some(recipe) = &loaded.spec.recipe {
-                compare(app, &loaded.spec, recipe)?;
-            }
+        if let Some(recipe) = loaded.spec.recipe.as_ref().filter(|_| !self.as_recorded) {
+            compare(app, &loaded.spec, recipe)?;
         }
         let engine = Team::engine_for(app, engine, &loaded.spec)?;
         drive(engine.resume(&id).await?, app).await

@@ -15,14 +15,14 @@ COLLABORATION
 const ROUTED: &str = "collaboration: { routing: lead, topology: pipeline, agents: [coder] }";
 
 /// Providers with the variables of their addresses and keys.
-pub const PROTOCOLS: [(&str, [&str; 2], Wire); 3] = [
+pub(crate) const PROTOCOLS: [(&str, [&str; 2], Wire); 3] = [
     ("openai", ["OPENAI_BASE_URL", "OPENAI_API_KEY"], Wire::Chat),
     ("anthropic", ["ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"], Wire::Messages),
     ("gemini", ["GEMINI_BASE_URL", "GEMINI_API_KEY"], Wire::Gemini),
 ];
 
 /// The names of the tools that a request offers.
-pub fn offered(wire: Wire, request: &Received) -> Vec<Value> {
+pub(crate) fn offered(wire: Wire, request: &Received) -> Vec<Value> {
     let (tools, name) = match wire {
         Wire::Chat => (&request.body["tools"], "/function/name"),
         Wire::Messages => (&request.body["tools"], "/name"),
@@ -32,7 +32,7 @@ pub fn offered(wire: Wire, request: &Received) -> Vec<Value> {
     tools.map(|tool| tool.pointer(name).cloned().unwrap_or_default()).collect()
 }
 
-pub fn wants(wire: Wire, tool: &str, arguments: Value) -> Reply {
+pub(crate) fn wants(wire: Wire, tool: &str, arguments: Value) -> Reply {
     let finish = match wire {
         Wire::Chat => "tool_calls",
         Wire::Messages => "tool_use",
