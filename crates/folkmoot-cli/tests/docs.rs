@@ -3,7 +3,10 @@
 
 use std::{fmt::Write, fs, path::Path};
 
-use folkmoot_core::check;
+use folkmoot_core::{
+    check::{self, Input, Source},
+    file::models::Catalog,
+};
 
 /// A page: the strategy, the source of its program, the type there, and an example of a task.
 const PAGES: [(&str, &str, &str, &str); 7] = [
@@ -81,9 +84,63 @@ fn page(strategy: &str, source: &str, name: &str, task: &str) -> String {
         writeln!(page, "| `{}` | {} | {default} | {flag} |", field.name, field.doc)
             .expect("a string takes any text");
     }
+    write!(page, "\n## In a team file\n\n```yaml\n{}```\n", team(strategy))
+        .expect("a string takes any text");
     let command = format!("folkmoot run --demo --strategy {strategy} \"{task}\"");
     write!(page, "\n## Try it\n\n```console\n$ {command}\n```\n").expect("a string takes any text");
     page
+}
+
+/// A team of the strategy, as short as it can be.
+fn team(strategy: &str) -> String {
+    let (names, parameters) = match strategy {
+        "broadcast" => ("sales, design, press", "agents: [sales, design], rounds: 1"),
+        "sequential" => ("coder, tester, reviewer", "order: [coder, tester, reviewer]"),
+        "debate" => ("bold, careful, judge", "agents: [bold, careful], rounds: 2, judge: judge"),
+        "supervisor" => ("lead, venue, press", "supervisor: lead, workers: [venue, press]"),
+        "consensus" => {
+            ("产品, 研发, 运营, 评委", "agents: [产品, 研发, 运营], judge: 评委, self_votes: false")
+        }
+        "relay" => {
+            ("writer, editor", "order: [writer, editor], rounds: 2, convergence: normalized")
+        }
+        "auto" => ("bold, careful, judge", "auto: adaptive, agents: [bold, careful], judge: judge"),
+        other => panic!("{other} is no strategy"),
+    };
+    // Whoever is to differ is best answered by another model.
+    let agent = |(at, name): (usize, &str)| match at {
+        _ if strategy == "supervisor" => {
+            format!("  - {{ name: {name}, description: Knows about the {name} }}\n")
+        }
+        1 => format!("  - {{ name: {name}, model: dashscope/qwen-plus }}\n"),
+        _ => format!("  - {{ name: {name} }}\n"),
+    };
+    let agents: String = names.split(", ").enumerate().map(agent).collect();
+    format!(
+        "model: deepseek/deepseek-chat\nagents:\n{agents}collaboration: {{ strategy: {strategy}, {parameters} }}\n"
+    )
+}
+
+#[test]
+fn the_teams_of_the_pages_are_sound() {
+    for (strategy, ..) in PAGES {
+        let team = team(strategy);
+        let catalog = Catalog {
+            providers: ["deepseek", "dashscope"].map(str::to_owned).into(),
+            ..Catalog::default()
+        };
+        let checked = check::check(&Input {
+            source: Source::File(team.as_bytes()),
+            name: "team",
+            path: None,
+            overrides: &[],
+            task: Some("Well?"),
+            catalog: &catalog,
+            variable: &|_| None,
+            read: &|_| Err("there is none".to_owned()),
+        });
+        assert!(checked.diagnostics.is_empty(), "{team}\n{:#?}", checked.diagnostics);
+    }
 }
 
 const AUTO: &str = "
