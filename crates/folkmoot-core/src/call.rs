@@ -58,6 +58,37 @@ pub enum Call {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         scripted: Option<bool>,
     },
+    /// One exchange with a controller (extensions.md §4): it is told what has become known, and says
+    /// what it wants now.
+    Exchange {
+        /// The controller.
+        agent: AgentId,
+        /// The exchange before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<Key>,
+        /// What has become known since that one.
+        told: Vec<Told>,
+    },
+}
+
+/// What a controller is told of one of its wishes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// The key under which it wanted it.
+    pub key: Key,
+    /// The call that was answered, where that has another name: the last one of a turn with tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<Key>,
+    /// Why there is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Fault>,
+}
+
+impl Told {
+    /// The call that was answered.
+    pub fn source(&self) -> &Key {
+        self.reply.as_ref().unwrap_or(&self.key)
+    }
 }
 
 fn first() -> u32 {
@@ -71,13 +102,14 @@ fn is_first(target: &u32) -> bool {
 
 impl Call {
     /// The agent that is asked, on whose behalf a tool is used, about which a person is asked, or whose
-    /// work is looked at.
+    /// work is looked at; the controller, which is one of the staff.
     pub fn agent(&self) -> &AgentId {
         match self {
             Call::Agent { agent, .. }
             | Call::Tool { agent, .. }
             | Call::Person { agent, .. }
-            | Call::Gate { agent, .. } => agent,
+            | Call::Gate { agent, .. }
+            | Call::Exchange { agent, .. } => agent,
         }
     }
 
@@ -89,19 +121,26 @@ impl Call {
     /// Whether it may be made again if a crash left its outcome unknown.
     pub fn is_repeatable(&self) -> bool {
         match self {
-            Call::Agent { .. } | Call::Person { .. } | Call::Gate { .. } => true,
+            Call::Agent { .. }
+            | Call::Person { .. }
+            | Call::Gate { .. }
+            | Call::Exchange { .. } => true,
             Call::Tool { repeatable, .. } => *repeatable,
         }
     }
 
     /// The earlier answers this call was made from.
     pub fn sources(&self) -> impl Iterator<Item = &Key> {
-        let (prompt, of) = match self {
-            Call::Agent { prompt, .. } | Call::Person { prompt, .. } => (Some(prompt), None),
-            Call::Gate { of, .. } => (None, Some(of)),
-            Call::Tool { .. } => (None, None),
+        let (prompt, of, told) = match self {
+            Call::Agent { prompt, .. } | Call::Person { prompt, .. } => {
+                (Some(prompt), None, &[][..])
+            }
+            Call::Gate { of, .. } => (None, Some(of), &[][..]),
+            Call::Exchange { after, told, .. } => (None, after.as_ref(), &told[..]),
+            Call::Tool { .. } => (None, None, &[][..]),
         };
-        prompt.into_iter().flat_map(Prompt::sources).chain(of)
+        let told = told.iter().map(Told::source);
+        prompt.into_iter().flat_map(Prompt::sources).chain(of).chain(told)
     }
 }
 

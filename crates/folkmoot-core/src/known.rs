@@ -184,7 +184,10 @@ impl Known {
                 let prompt = words.into_iter().fold(prompt, |prompt, it| prompt.say(it.clone()));
                 Call::Agent { agent, target, prompt }
             }
-            call @ (Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. }) => call,
+            call @ (Call::Tool { .. }
+            | Call::Person { .. }
+            | Call::Gate { .. }
+            | Call::Exchange { .. }) => call,
         }
     }
 

@@ -148,7 +148,10 @@ fn chain<'a>(known: &'a Known, prompt: &'a Prompt) -> Vec<Link<'a>> {
         links.push(Link { own, parts: &prompt.parts });
         match before.map(|entry| &entry.call) {
             Some(Call::Agent { prompt: earlier, .. }) => prompt = earlier,
-            Some(Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. }) | None => break,
+            Some(
+                Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. } | Call::Exchange { .. },
+            )
+            | None => break,
         }
     }
     links.reverse();
@@ -269,7 +272,9 @@ fn tool_result(spec: &Spec, known: &Known, key: &Key, most: usize) -> Message {
     let entry = known.get(key.as_str());
     let id = entry.and_then(|entry| match &entry.call {
         Call::Tool { request, .. } => Some(request.id.clone()),
-        Call::Agent { .. } | Call::Person { .. } | Call::Gate { .. } => None,
+        Call::Agent { .. } | Call::Person { .. } | Call::Gate { .. } | Call::Exchange { .. } => {
+            None
+        }
     });
     let content: Arc<str> = match entry.and_then(|entry| entry.outcome.as_ref()) {
         Some(Ok(answer)) => match cut(spec, &answer.text, most) {

@@ -125,11 +125,13 @@ impl Retry {
     }
 }
 
-/// Whether an agent was to answer this and did not, or nobody could look at a gate. The failure of a
-/// tool is a result that its agent has read.
+/// Whether an agent was to answer this and did not, or nobody could look at a gate, or a controller
+/// did not say what it wants. The failure of a tool is a result that its agent has read.
 fn lacks_answer(entry: &Entry) -> bool {
     let is_missed = entry.fault().is_some_and(|fault| *fault != Fault::Unwanted);
-    matches!(entry.call, Call::Agent { .. } | Call::Gate { .. }) && (entry.is_open() || is_missed)
+    let is_asked =
+        matches!(entry.call, Call::Agent { .. } | Call::Gate { .. } | Call::Exchange { .. });
+    is_asked && (entry.is_open() || is_missed)
 }
 
 /// The events with which a fork of the run `origin` begins: it starts under its own spec and takes
@@ -157,9 +159,9 @@ pub fn fork(origin: &str, records: &[Record], change: &Change, wall: u64) -> Vec
     let mut amended = BTreeSet::new();
     loop {
         let found = fork.wanted(spec, |key, call| {
-            let entry = old.known().get(key.as_str()).filter(|entry| entry.call == *call)?;
+            let entry = old.known().get(key.as_str()).filter(|entry| is_same(&entry.call, call))?;
             let is_touched = changed.as_ref().is_none_or(|changed| changed.touches(call));
-            let is_made_anew = call.sources().any(|source| amended.contains(source));
+            let is_made_anew = entry.call.sources().any(|source| amended.contains(source));
             let is_asked_again = retry.as_ref().is_some_and(|it| it.asks(old.known(), key, entry));
             let is_kept = !is_touched && !is_made_anew && !is_asked_again;
             (is_kept && is_answer(entry)).then_some(entry)
@@ -174,6 +176,25 @@ pub fn fork(origin: &str, records: &[Record], change: &Change, wall: u64) -> Vec
                 amended.insert(key.clone());
             }
         }
+    }
+}
+
+/// Whether a call of the origin is the one that the fork wants. An exchange is if all that it told is
+/// known in the fork: there more is known at once than was when it was asked.
+fn is_same(old: &Call, wanted: &Call) -> bool {
+    match (old, wanted) {
+        (
+            Call::Exchange { agent: one, after: before, told: then },
+            Call::Exchange { agent: other, after, told },
+        ) => (one, before) == (other, after) && then.iter().all(|it| told.contains(it)),
+        (
+            Call::Agent { .. }
+            | Call::Tool { .. }
+            | Call::Person { .. }
+            | Call::Gate { .. }
+            | Call::Exchange { .. },
+            _,
+        ) => old == wanted,
     }
 }
 

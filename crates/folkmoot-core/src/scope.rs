@@ -285,6 +285,25 @@ impl<'a> Scope<'a> {
         Err(Halt(()))
     }
 
+    /// What `turn` gives, and what it waits for: that is wanted only by who [waits](Scope::wait_for)
+    /// for it.
+    pub(crate) fn tentatively<T>(&self, turn: impl FnOnce() -> T) -> (T, Vec<Want>) {
+        let noted = self.notes.wants.borrow().len();
+        let value = turn();
+        (value, self.notes.wants.borrow_mut().split_off(noted))
+    }
+
+    /// Waits for what is wanted so far, and then for this.
+    pub(crate) fn wait_for<T>(&self, wants: Vec<Want>) -> Step<T> {
+        self.notes.wants.borrow_mut().extend(wants);
+        Err(Halt(()))
+    }
+
+    /// What was asked last under a key of this run.
+    pub(crate) fn asked(&self, key: &Key) -> Option<&'a Call> {
+        self.known.get(key.as_str()).map(|entry| &entry.call)
+    }
+
     /// Wants the turn `name` no longer; if it is under way it will be withdrawn.
     pub(crate) fn give_up(&self, name: impl fmt::Display) {
         let key = self.key(name);

@@ -10,8 +10,8 @@ use crate::{
     gate::{Requirement, Workspace},
     limits::Limits,
     programs::{
-        Adaptive, Broadcast, Consensus, Debate, Dispatch, Graph, Relay, Sequential, Stages,
-        Supervise,
+        Adaptive, Broadcast, Coded, Consensus, Controller, Debate, Dispatch, Graph, Relay,
+        Sequential, Stages, Supervise,
         graph::{self, Group, Own, PARENT, Routing, Test},
     },
     scope::Program,
@@ -35,7 +35,8 @@ pub struct Spec {
     /// The run's limits.
     #[serde(default)]
     pub limits: Limits,
-    /// Where its tools are used and its gates looked at, if it has any that need a place.
+    /// Where its tools are used, its gates looked at and its controller runs, if it has any that need a
+    /// place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Workspace>,
     /// What the checks warned of.
@@ -92,6 +93,8 @@ impl Spec {
             Collaboration::Graph(it) => it,
             Collaboration::Stages(it) => it,
             Collaboration::Dispatch(it) => it,
+            Collaboration::Controller(it) => it,
+            Collaboration::Coded(it) => it,
         }
     }
 
@@ -115,6 +118,9 @@ impl Spec {
         }
         if let Some(absent) = self.collaboration.own_conditions().find(|own| own.rule.is_absent()) {
             return Some(format!("the code of condition \"{}\" is not here", absent.name));
+        }
+        if let Collaboration::Coded(Coded { name, program: None }) = &self.collaboration {
+            return Some(format!("the code of program \"{name}\" is not here"));
         }
         let foreign = lists.concat().into_iter().find(|agent| !self.team.has(agent));
         foreign.map(|agent| format!("there is no agent \"{agent}\""))
@@ -154,6 +160,10 @@ pub enum Collaboration {
     Stages(Stages),
     /// By a lead, as it sees fit.
     Dispatch(Dispatch),
+    /// As a process of the team's own says.
+    Controller(Controller),
+    /// As code of the caller's own says.
+    Coded(Coded),
 }
 
 impl Collaboration {
@@ -170,6 +180,8 @@ impl Collaboration {
             Collaboration::Relay(_) => "relay",
             Collaboration::Graph(_) | Collaboration::Stages(_) => "graph",
             Collaboration::Dispatch(_) => "dispatch",
+            Collaboration::Controller(_) => "controller",
+            Collaboration::Coded(_) => "program",
         }
     }
 
@@ -185,7 +197,9 @@ impl Collaboration {
             | Collaboration::Consensus(_)
             | Collaboration::Relay(_)
             | Collaboration::Adaptive(_)
-            | Collaboration::Dispatch(_) => None,
+            | Collaboration::Dispatch(_)
+            | Collaboration::Controller(_)
+            | Collaboration::Coded(_) => None,
         }
     }
 
@@ -203,7 +217,9 @@ impl Collaboration {
             | Collaboration::Consensus(_)
             | Collaboration::Relay(_)
             | Collaboration::Adaptive(_)
-            | Collaboration::Dispatch(_) => Vec::new(),
+            | Collaboration::Dispatch(_)
+            | Collaboration::Controller(_)
+            | Collaboration::Coded(_) => Vec::new(),
         }
     }
 
@@ -240,7 +256,9 @@ impl Collaboration {
             | Collaboration::Consensus(_)
             | Collaboration::Relay(_)
             | Collaboration::Adaptive(_)
-            | Collaboration::Dispatch(_) => Vec::new(),
+            | Collaboration::Dispatch(_)
+            | Collaboration::Controller(_)
+            | Collaboration::Coded(_) => Vec::new(),
         };
         graphs.into_iter().flat_map(Graph::own_conditions_mut).collect()
     }
@@ -268,6 +286,8 @@ impl Collaboration {
                 self.graphs().into_iter().map(|(_, graph)| graph.agents()).collect()
             }
             Collaboration::Dispatch(it) => vec![all(&it.agents)],
+            Collaboration::Controller(it) => vec![all(&it.agents)],
+            Collaboration::Coded(_) => Vec::new(),
         }
     }
 }

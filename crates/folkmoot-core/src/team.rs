@@ -43,7 +43,7 @@ pub struct Team {
     pub name: Arc<str>,
     /// Its agents in registration order.
     pub agents: Vec<Agent>,
-    /// Who serves it without being a member: its lead, and a judge of its own.
+    /// Who serves it without being a member: its lead, a judge of its own, its controller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub staff: Vec<Agent>,
 }
@@ -67,9 +67,11 @@ impl Team {
             Call::Agent { target, .. } if *target != FIRST_TARGET => {
                 Cow::Owned(agent.answered_by(*target))
             }
-            Call::Agent { .. } | Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. } => {
-                Cow::Borrowed(agent)
-            }
+            Call::Agent { .. }
+            | Call::Tool { .. }
+            | Call::Person { .. }
+            | Call::Gate { .. }
+            | Call::Exchange { .. } => Cow::Borrowed(agent),
         }
     }
 

@@ -88,7 +88,7 @@ pub(crate) struct Scripted;
 impl World for Scripted {
     fn answer(&mut self, spec: &Spec, run: &Run, _: &Key, entry: &Entry) -> Option<Happening> {
         let reply = match &entry.call {
-            Call::Person { .. } => return None,
+            Call::Person { .. } | Call::Exchange { .. } => return None,
             Call::Tool { request, .. } => ScriptedReply::text(request.arguments.to_string()),
             Call::Gate { scripted, .. } => {
                 let told = Evidence::of(scripted.unwrap_or(true)).answer();
@@ -123,7 +123,7 @@ pub(crate) fn check(spec: Spec, expected: expect_test::Expect) {
 }
 
 /// A log a person can read, and what came of it.
-fn story(sim: &Sim) -> String {
+pub(crate) fn story(sim: &Sim) -> String {
     let mut story = sim.log.iter().map(line).collect::<Vec<_>>().join("\n");
     let result = view::outcome("run", &sim.spec, &sim.run, true);
     let last = (result.status.as_str(), result.reason.unwrap_or_default());
@@ -171,6 +171,10 @@ fn request(call: &Call) -> String {
         Call::Agent { prompt, .. } | Call::Person { prompt, .. } => prompt,
         Call::Tool { .. } => return "tool".to_owned(),
         Call::Gate { gate, of, .. } => return format!("gate {gate} [of {of}]"),
+        Call::Exchange { told, .. } => {
+            let told: Vec<String> = told.iter().map(|it| it.key.to_string()).collect();
+            return format!("exchange [{}]", told.join(" · "));
+        }
     };
     let continues = prompt.continues.iter().map(|key| format!("after {key}"));
     let parts = prompt.parts.iter().map(|part| match part {

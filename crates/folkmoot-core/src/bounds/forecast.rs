@@ -60,6 +60,10 @@ pub(super) struct Forecast<'a> {
     pub(super) echoes: Vec<Arc<str>>,
     /// What a graph takes if no call fails (graph.md §16); all else holds whatever fails.
     pub(super) unfailing: Option<Taken>,
+    /// Whether nothing but limits bounds how often anybody is asked.
+    pub(super) is_open: bool,
+    /// The run's limit of calls.
+    pub(super) calls: Option<u64>,
 }
 
 /// Agents that hear each other: what each one's conversation has come to, and what it said last.
@@ -79,6 +83,8 @@ impl<'a> Forecast<'a> {
             path: 0,
             echoes: Vec::new(),
             unfailing: None,
+            is_open: false,
+            calls: limits.calls,
         }
     }
 

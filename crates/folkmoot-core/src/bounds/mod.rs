@@ -11,6 +11,7 @@ mod forecast;
 mod graph;
 mod member;
 mod most;
+mod programs;
 mod strategies;
 mod take;
 mod unknown;

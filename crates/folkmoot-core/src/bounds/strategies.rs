@@ -57,6 +57,11 @@ impl Forecast<'_> {
             Collaboration::Graph(graph) => self.graph(graph, team),
             Collaboration::Stages(stages) => self.stages(stages, team),
             Collaboration::Dispatch(dispatch) => self.dispatch(dispatch, team),
+            Collaboration::Controller(controller) => self.controlled(controller),
+            Collaboration::Coded(_) => {
+                let agents: Vec<AgentId> = team.agents.iter().map(|it| it.id.clone()).collect();
+                self.coded(&agents);
+            }
         }
     }
 

@@ -92,6 +92,16 @@ pub(super) fn all(
             key: Some(format!("prices.\"{model}\"")),
         });
     }
+    if forecast.is_open {
+        unknown.push(Unknown {
+            of: Limit::Calls,
+            message: "the program asks whom it likes as often as it likes".into(),
+            help: "nothing but the limits of the run bounds it: calls, tokens, cost_usd and time"
+                .into(),
+            key: None,
+        });
+        return unknown;
+    }
     for share in speakers.filter(|share| share.take.started.max.is_none()) {
         unknown.push(Unknown {
             of: Limit::Calls,

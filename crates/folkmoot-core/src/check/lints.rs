@@ -45,7 +45,9 @@ impl Lints<'_> {
             | Collaboration::Relay(_)
             | Collaboration::Graph(_)
             | Collaboration::Stages(_)
-            | Collaboration::Dispatch(_) => Vec::new(),
+            | Collaboration::Dispatch(_)
+            | Collaboration::Controller(_)
+            | Collaboration::Coded(_) => Vec::new(),
         };
         let by_name = self.given.text("strategy").is_none_or(|it| it.eq_ignore_ascii_case("auto"));
         if by_name && !matches!(work, Collaboration::Supervisor(_)) {

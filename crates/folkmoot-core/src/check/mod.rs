@@ -7,6 +7,7 @@ pub mod graph;
 mod lints;
 mod listing;
 mod names;
+mod programs;
 mod strategies;
 mod team;
 
@@ -35,7 +36,8 @@ use crate::{
         source,
         team::TEAM,
     },
-    programs::{Clocks, Dispatch},
+    gate::Workspace,
+    programs::{Clocks, Dispatch, controller::USUAL_CALLS},
     spec::{Choice, Collaboration, Recipe, Spec, TeamSource, Warning},
     team::Team,
 };
@@ -242,11 +244,15 @@ impl Checked {
             return self.by_a_lead(file, input, prompt, told);
         }
         let is_flag = given.get("strategy").is_some_and(|item| item.place.span.is_none());
-        if graph::is_asked_for(given) && !is_flag {
+        let has_program = given.get(programs::PROGRAM).is_some();
+        if graph::is_asked_for(given) && !is_flag && !has_program {
             return self.along_a_graph(file, given, input, prompt, &extensions, told);
         }
         told.extend(extensions::misplaced(given));
         told.extend(unused_by_strategies(file));
+        if has_program && !is_flag {
+            return self.by_a_program(file, given, input, &extensions, told);
+        }
         let resolved = strategies::resolve(given, &self.team, told);
         let Some((collaboration, auto)) = resolved else { return };
         let limits = team::limits(file);
@@ -306,6 +312,35 @@ impl Checked {
         self.settle(file, input, collaboration, None, bounds);
     }
 
+    /// Checks a team that works as a program says that is not built in.
+    fn by_a_program(
+        &mut self,
+        file: &Fields,
+        given: &Fields,
+        input: &Input<'_>,
+        extensions: &Extensions,
+        told: &mut Vec<Diagnostic>,
+    ) {
+        let resolved = programs::resolve(given, &self.team, &extensions.registry, told);
+        let Some(collaboration) = resolved else { return };
+        if let Collaboration::Controller(controller) = &collaboration {
+            self.team.staff = vec![controller.staff()];
+        }
+        let mut limits = team::limits(file);
+        limits.calls.get_or_insert(USUAL_CALLS);
+        let bounds = Bounds::of(&collaboration, &self.team, &limits, input.task);
+        let lints = Lints { file, given, team: &self.team };
+        told.extend(lints.warnings(&collaboration, &bounds));
+        let is_process = matches!(collaboration, Collaboration::Controller(_));
+        self.settle(file, input, collaboration, None, bounds);
+        if let Some(spec) = &mut self.spec {
+            spec.limits = limits;
+            let workspace =
+                Workspace { folder: folder_of(input.path).into(), ..self.workplace.workspace() };
+            spec.workspace = is_process.then_some(workspace);
+        }
+    }
+
     /// Keeps what can be run.
     fn settle(
         &mut self,
@@ -327,6 +362,16 @@ impl Checked {
             warnings: Vec::new(),
             recipe: self.workplace.sets_nothing().then(|| input.recipe()),
         });
+    }
+}
+
+/// The folder of a team file: what the file names is found from there.
+fn folder_of(path: Option<&str>) -> &str {
+    let folder = path.and_then(|path| path.rsplit_once(['/', std::path::MAIN_SEPARATOR]));
+    match folder {
+        Some(("", _)) => "/",
+        Some((folder, _)) => folder,
+        None => ".",
     }
 }
 

@@ -1,4 +1,4 @@
-//! What topologies and conditions there are, by name (extensions.md §5).
+//! What topologies, conditions and programs there are, by name (extensions.md §5).
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -7,16 +7,21 @@ use thiserror::Error;
 
 use super::{Expression, Parameters};
 use crate::{
-    programs::graph::{BuiltIn, Facts, TOPOLOGIES, Topology},
-    spec::Spec,
+    programs::{
+        Coded,
+        graph::{BuiltIn, Facts, TOPOLOGIES, Topology},
+    },
+    scope::Program,
+    spec::{Collaboration, Spec},
 };
 
-/// The topologies and conditions that a team file can name. What is always there is in it from the
+/// The topologies, conditions and programs that a team file can name. What is always there is in it from the
 /// beginning; whatever is added must have a name of its own.
 #[derive(Clone, Debug)]
 pub struct Registry {
     topologies: BTreeMap<Arc<str>, Topology>,
     conditions: BTreeMap<Arc<str>, Kind>,
+    programs: BTreeMap<Arc<str>, Arc<dyn Program>>,
 }
 
 /// A kind of condition.
@@ -106,7 +111,7 @@ impl Default for Registry {
             (Arc::from(name), Topology::new(move |agents, _| Ok(edges(agents))))
         };
         let topologies = TOPOLOGIES.into_iter().map(named).collect();
-        Registry { topologies, conditions: BTreeMap::new() }
+        Registry { topologies, conditions: BTreeMap::new(), programs: BTreeMap::new() }
     }
 }
 
@@ -126,8 +131,18 @@ impl Registry {
         Ok(())
     }
 
-    /// Gives the conditions of a spec that are code their functions, which no log holds.
+    /// Adds a program.
+    pub fn program(&mut self, name: &str, program: impl Program + 'static) -> Result<(), Refused> {
+        let name = checked(name, self.programs.contains_key(name))?;
+        self.programs.insert(name, Arc::new(program));
+        Ok(())
+    }
+
+    /// Gives what is code in a spec, conditions and programs, its functions, which no log holds.
     pub fn bind(&self, spec: &mut Spec) {
+        if let Collaboration::Coded(coded) = &mut spec.collaboration {
+            coded.program = self.programs.get(&coded.name).cloned();
+        }
         for own in spec.collaboration.own_conditions_mut() {
             if let (Rule::Code(code), Some(kind)) = (&mut own.rule, self.conditions.get(&own.name))
                 && let Rule::Code(known) = &kind.rule
@@ -140,6 +155,17 @@ impl Registry {
     /// The topologies by name.
     pub(crate) fn topologies(&self) -> &BTreeMap<Arc<str>, Topology> {
         &self.topologies
+    }
+
+    /// The program of a name.
+    pub(crate) fn coded(&self, name: &str) -> Option<Coded> {
+        let (name, program) = self.programs.get_key_value(name)?;
+        Some(Coded { name: name.clone(), program: Some(program.clone()) })
+    }
+
+    /// The names of the programs.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = &str> {
+        self.programs.keys().map(|name| &**name)
     }
 
     /// The names of the parameters of topologies.

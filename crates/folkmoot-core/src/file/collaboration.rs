@@ -11,7 +11,26 @@ pub static COLLABORATION: Record = Record {
     name: "collaboration",
     noun: "parameter",
     doc: "How the team works together.",
-    groups: &[PARAMETERS, GRAPH, STAGES, LATER],
+    groups: &[PARAMETERS, GRAPH, STAGES, PROGRAM, LATER],
+};
+
+/// The key of a program that is not built in (extensions.md §§4, 5).
+const PROGRAM: &[Field] = &[Field::new(
+    "program",
+    Shape::TextOr(&CONTROLLER),
+    "A program that is not built in: a process of the team's own, or the name of code.",
+)];
+
+static CONTROLLER: Record = Record {
+    name: "controller",
+    noun: "key",
+    doc: "A process that says who does what.",
+    groups: &[&[Field::new(
+        "command",
+        Shape::List(List { of: &Shape::Text, what: "words", ..SOME }),
+        "The program and its arguments; it runs in the folder of the team file.",
+    )
+    .required()]],
 };
 
 /// The names of the strategies.
@@ -64,13 +83,12 @@ pub const PARAMETERS: &[Field] = &[
 /// A list of agents that is not empty.
 pub const PARTICIPANTS: Shape = Shape::List(List { of: &Shape::Text, what: "names", ..SOME });
 
-/// The keys of patterns and programs, and of graphs those that are yet to come.
+/// The keys of patterns, and of graphs and programs those that are yet to come.
 const LATER: &[Field] = &[
     Field::new("pattern", Shape::Later, "A ready-made pattern of roles."),
     Field::new("providers", Shape::Later, "The targets of a pattern's roles."),
     Field::new("max_rounds", Shape::Later, "The most turns of a pattern."),
     Field::new("signals", Shape::Later, "How a pattern's verdicts are read."),
-    Field::new("program", Shape::Later, "A ready-made or external program."),
     Field::new("path", Shape::Later, "The path of the role team."),
     Field::new("complexity", Shape::Later, "The complexity of the role team's task."),
     Field::new("complexity_threshold", Shape::Later, "From where on a task is complex."),

@@ -3,7 +3,9 @@
 
 mod adaptive;
 mod broadcast;
+mod coded;
 mod consensus;
+pub mod controller;
 mod debate;
 pub mod graph;
 mod relay;
@@ -13,7 +15,9 @@ pub(crate) mod turn;
 
 pub use adaptive::Adaptive;
 pub use broadcast::Broadcast;
+pub use coded::Coded;
 pub use consensus::Consensus;
+pub use controller::Controller;
 pub use debate::Debate;
 pub use graph::{Dispatch, Graph, Stages};
 pub use relay::{Convergence, Relay};

@@ -146,7 +146,9 @@ impl Attempts {
     fn of(spec: &Spec, entry: &Entry) -> Attempts {
         let retries = match &entry.call {
             Call::Agent { agent, .. } => spec.team.agent(agent).retries,
-            Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. } => 0,
+            Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. } | Call::Exchange { .. } => {
+                0
+            }
         };
         let is_metered = entry.reserved.is_some();
         let (took, wasted) = (Duration::default(), Usage::default());

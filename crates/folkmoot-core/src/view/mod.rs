@@ -18,6 +18,7 @@ use crate::{
     key::Key,
     known::{Entry, Known},
     money::Money,
+    programs::controller::Briefing,
     render::{self, Message},
     run::Run,
     scope::Account,
@@ -429,7 +430,7 @@ pub struct RequestView {
     /// The conversation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
-    /// The arguments of a tool, or the gate that was looked at.
+    /// The arguments of a tool, the gate that was looked at, or what a controller was told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
     /// A digest of it.
@@ -452,6 +453,10 @@ fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
             (Vec::new(), Some(request.arguments.clone()), Some(request.name.to_string()))
         }
         Call::Gate { gate, .. } => (Vec::new(), Some(json!(gate)), Some(gate.to_string())),
+        Call::Exchange { .. } => {
+            let told = Briefing::of(spec, run.known(), key).news();
+            (Vec::new(), serde_json::from_str(&told).ok(), None)
+        }
     };
     let sent = json!([messages, tool, arguments]).to_string();
     let digest = blake3::hash(sent.as_bytes()).to_hex()[..16].to_owned();
@@ -480,7 +485,7 @@ fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
 fn later_target(call: &Call) -> Option<u32> {
     match call {
         Call::Agent { target, .. } => Some(*target).filter(|target| *target > FIRST_TARGET),
-        Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. } => None,
+        Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. } | Call::Exchange { .. } => None,
     }
 }
 

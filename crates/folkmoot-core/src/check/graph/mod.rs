@@ -47,6 +47,11 @@ pub(super) fn is_asked_for(given: &Fields) -> bool {
     keys.next().is_some()
 }
 
+/// Whether only a graph knows a key.
+pub(super) fn knows(key: &str) -> bool {
+    GRAPH.iter().chain(STAGES).any(|field| field.name == key)
+}
+
 /// Reads a file by its name, or tells why it cannot.
 pub(super) type Read<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 

@@ -83,9 +83,14 @@ fn usage(random: &mut Random, spec: &Spec, entry: &Entry) -> Usage {
     let tokens = Tokens { input: read - cached - cache_write, cached, cache_write, output };
     let price = match (&entry.call, &spec.team.asked(&entry.call).target) {
         (Call::Agent { .. }, Target::Model(model)) => model.price.clone(),
-        (Call::Agent { .. } | Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. }, _) => {
-            None
-        }
+        (
+            Call::Agent { .. }
+            | Call::Tool { .. }
+            | Call::Person { .. }
+            | Call::Gate { .. }
+            | Call::Exchange { .. },
+            _,
+        ) => None,
     };
     Usage { tokens, cost: price.map(|it| it.of(tokens)), estimated: random.one_in(4) }
 }

@@ -22,6 +22,13 @@ pub fn of_team(spec: &Spec) -> Drawing {
         Collaboration::Graph(graph) => whole(&mut drawing, team, graph),
         Collaboration::Stages(stages) => staged(&mut drawing, team, stages),
         Collaboration::Dispatch(it) => dispatched(&mut drawing, team, it),
+        Collaboration::Controller(it) => {
+            programmed(&mut drawing, team, &it.staff().name, &it.agents)
+        }
+        Collaboration::Coded(it) => {
+            let agents: Vec<AgentId> = team.agents.iter().map(|agent| agent.id.clone()).collect();
+            programmed(&mut drawing, team, &it.name, &agents);
+        }
         Collaboration::Broadcast(it) => strategies::broadcast(&mut drawing, team, it),
         Collaboration::Sequential(it) => strategies::sequential(&mut drawing, team, it),
         Collaboration::Debate(it) => strategies::debate(&mut drawing, team, it),
@@ -99,6 +106,20 @@ fn staged(drawing: &mut Drawing, team: &Team, stages: &Stages) {
     }
     let graphs: Vec<&Graph> = stages.stages.iter().map(|stage| &stage.graph).collect();
     idle(drawing, team, &graphs);
+}
+
+/// A program that is not built in may ask anybody.
+fn programmed(drawing: &mut Drawing, team: &Team, program: &str, agents: &[AgentId]) {
+    let from = drawing.node(Kind::Outside, ["the task"]);
+    let program = drawing.node(Kind::Choice, [program, "says who does what"]);
+    drawing.link(from, program);
+    for agent in agents {
+        let agent = drawing.node(Kind::Agent, [name(team, agent)]);
+        drawing.link(program, agent);
+        drawing.link(agent, program);
+    }
+    let to = drawing.node(Kind::Outside, ["the answer"]);
+    drawing.link(program, to);
 }
 
 fn dispatched(drawing: &mut Drawing, team: &Team, dispatch: &Dispatch) {
