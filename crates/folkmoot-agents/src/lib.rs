@@ -4,6 +4,7 @@
 //! CLI reads; deciding what a call may cost or how long it may take, which is the kernel's matter.
 
 mod api;
+mod controller;
 mod demo;
 mod evidence;
 mod gate;
@@ -33,6 +34,7 @@ use folkmoot_runtime::backend::{Backend, OnDelta, Request, Response};
 use self::{api::Api, http::Http, retry::Backoff};
 pub use self::{
     api::Recorded,
+    controller::Starter,
     evidence::Inspector,
     patience::Patience,
     process::unenforceable,

@@ -25,6 +25,10 @@ impl World for Rehearsal {
             Call::Agent { prompt, .. } => (spec.team.asked(&entry.call), prompt),
             Call::Person { .. } => return None,
             Call::Tool { request, .. } => return Some(no_tool(&request.name)),
+            Call::Exchange { .. } => {
+                let text = "a rehearsal starts no controller";
+                return Some(looked(Err(Fault::failed(FailureKind::Unsupported, text))));
+            }
             Call::Gate { gate, of, scripted, .. } => {
                 let reply = run.known().get(of.as_str());
                 let reply = reply.and_then(|it| it.outcome.as_ref()?.as_ref().ok());

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use folkmoot_agents::{Agents, Inspector, Providers, Secrets, Workbench};
+use folkmoot_agents::{Agents, Inspector, Providers, Secrets, Starter, Workbench};
 use folkmoot_runtime::{
     engine::{Engine, EngineError, RunId},
     export,
@@ -151,7 +151,9 @@ impl App {
         })?;
         let (store, tools) = (Arc::new(store), Arc::new(self.workbench()?));
         let engine = Engine::new(store, Arc::new(agents), tools, "folkmoot");
-        Ok(engine.with_gates(Arc::new(Inspector::new(config::environment()))))
+        let gates = Arc::new(Inspector::new(config::environment()));
+        let controllers = Arc::new(Starter::new(config::environment()));
+        Ok(engine.with_gates(gates).with_controllers(controllers))
     }
 
     /// The tools of this machine, which keep their hands off the file in which runs are kept.

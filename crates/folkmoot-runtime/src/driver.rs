@@ -5,7 +5,9 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use folkmoot_core::{
     call::{Call, FailureKind, Fault},
     event::{Event, Record},
+    extension::Registry,
     key::Key,
+    programs::controller::Briefing,
     render,
     run::{Command, Run, Stepped},
     spec::Spec,
@@ -20,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     backend::{Backend, Delta, Request, Response},
+    controllers::{Controllers, Dialogue},
     engine::{EngineError, RunId},
     gates::{GateRequest, Gates},
     store::{Append, Claim, Owner, Post, Store, StoreError, Watch},
@@ -46,6 +49,9 @@ pub(crate) struct World {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) tools: Arc<dyn Toolbox>,
     pub(crate) gates: Arc<dyn Gates>,
+    pub(crate) controllers: Arc<dyn Controllers>,
+    /// What the code is that logs know by name.
+    pub(crate) registry: Arc<Registry>,
     /// The wall clock, in microseconds since 1970.
     pub(crate) wall: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
@@ -84,6 +90,8 @@ pub struct Driver {
     /// The events to begin with.
     first: Vec<Event>,
     agents: HashMap<AgentId, Arc<Agent>>,
+    /// The controller, once it was told anything; it ends with the drive.
+    dialogue: Option<Arc<dyn Dialogue>>,
     clock: Clock,
     /// What the active time and the wall clock were at the last look.
     looked: (Time, u64),
@@ -142,6 +150,7 @@ impl Driver {
         let agents = spec.team.everyone().map(|it| (it.id.clone(), Arc::new(it.clone())));
         Ok(Driver {
             agents: agents.collect(),
+            dialogue: None,
             clock: Clock { base: run.at(), since: Instant::now() },
             kept: run.seq(),
             looked: (run.at(), (world.wall)()),
@@ -371,6 +380,15 @@ impl Driver {
                 };
                 self.jobs.spawn(async move {
                     let response = world.gates.look(request).await;
+                    Finished { key, attempt, response }
+                })
+            }
+            Call::Exchange { .. } => {
+                let briefing = Briefing::of(&self.spec, self.run.known(), &key);
+                let meet = || world.controllers.meet(&self.spec);
+                let dialogue = self.dialogue.get_or_insert_with(meet).clone();
+                self.jobs.spawn(async move {
+                    let response = dialogue.tell(briefing).await;
                     Finished { key, attempt, response }
                 })
             }

@@ -8,6 +8,7 @@ use std::{
 
 use folkmoot_core::{
     event::{Event, Record, Unreadable},
+    extension::Registry,
     key::Key,
     known::Entry,
     log::{self, Unsound},
@@ -21,6 +22,7 @@ use thiserror::Error;
 
 use crate::{
     backend::Backend,
+    controllers::{Controllers, NoControllers},
     driver::{CLAIM, Driver, World},
     gates::{Gates, NoGates},
     store::{Append, Claim, Head, Owner, Store, StoreError, StreamId, Watch},
@@ -269,8 +271,9 @@ impl Engine {
         label: &str,
     ) -> Engine {
         let owner = Owner::this(label);
-        let (gates, wall) = (Arc::new(NoGates), Arc::new(system_wall));
-        let world = World { owner, store, backend, tools, gates, wall };
+        let (gates, controllers) = (Arc::new(NoGates), Arc::new(NoControllers));
+        let (registry, wall) = (Arc::new(Registry::default()), Arc::new(system_wall));
+        let world = World { owner, store, backend, tools, gates, controllers, registry, wall };
         Engine { world: Arc::new(world) }
     }
 
@@ -285,6 +288,20 @@ impl Engine {
     #[must_use]
     pub fn with_gates(self, gates: Arc<dyn Gates>) -> Engine {
         let world = World { gates, ..World::clone(&self.world) };
+        Engine { world: Arc::new(world) }
+    }
+
+    /// The same engine with somebody who starts controllers.
+    #[must_use]
+    pub fn with_controllers(self, controllers: Arc<dyn Controllers>) -> Engine {
+        let world = World { controllers, ..World::clone(&self.world) };
+        Engine { world: Arc::new(world) }
+    }
+
+    /// The same engine for runs whose conditions or programs may be code: a log knows them by name.
+    #[must_use]
+    pub fn with_registry(self, registry: Registry) -> Engine {
+        let world = World { registry: Arc::new(registry), ..World::clone(&self.world) };
         Engine { world: Arc::new(world) }
     }
 
@@ -387,9 +404,15 @@ impl Engine {
         let entry = self.store().entry(&id.stream()).await?;
         let entry = entry.filter(|entry| entry.head.seq > 0);
         let entry = entry.ok_or_else(|| EngineError::NoSuchRun(id.to_string()))?;
-        let records = self.records_until(id, 0, last.max(1)).await?;
-        let (spec, run) = log::load(&records)
+        let mut records = self.records_until(id, 0, last.max(1)).await?;
+        let (spec, run) = log::load_with(&records, &self.world.registry)
             .map_err(|source| EngineError::Unsound { run: id.clone(), source })?;
+        // Whoever replays the records or forks from them needs the code as well.
+        if let Some(Event::Started { spec: named, .. }) =
+            records.first_mut().map(|it| &mut it.event)
+        {
+            *named = spec.clone();
+        }
         Ok(Loaded { id: id.clone(), spec, run, records, owner: entry.owner })
     }
 

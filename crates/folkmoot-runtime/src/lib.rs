@@ -4,6 +4,7 @@
 //! [`tools::Toolbox`] and [`gates::Gates`]) to the world, and [`store::Store`] to what is kept.
 
 pub mod backend;
+pub mod controllers;
 pub mod driver;
 pub mod engine;
 pub mod export;

@@ -4,6 +4,7 @@
 mod environment;
 mod output;
 mod sandbox;
+mod talk;
 mod tree;
 
 use std::{
@@ -25,6 +26,7 @@ use uuid::Uuid;
 
 pub(crate) use self::environment::environment;
 pub use self::sandbox::unenforceable;
+pub(crate) use self::talk::{Silence, Talk};
 use self::{
     output::{Excerpt, read},
     sandbox::Confinement,
@@ -94,7 +96,7 @@ impl Process<'_> {
     /// It cannot be started; with the kind `Unsupported` because its level cannot be enforced here.
     pub(crate) async fn run(&self) -> io::Result<Ran> {
         let scratch = tempfile::tempdir()?;
-        let (child, tree) = self.start(scratch.path()).await?;
+        let (child, tree) = self.start(scratch.path(), Stdio::null).await?;
         let written = [(); 2].map(|()| Mutex::new(Excerpt::new(self.kept.0, self.kept.1)));
         let exit = self.attend(child, tree, &written).await?;
         let [stdout, stderr] =
@@ -132,19 +134,17 @@ impl Process<'_> {
         Ok(exit)
     }
 
-    async fn start(&self, scratch: &Path) -> io::Result<(Child, Tree)> {
+    async fn start(&self, scratch: &Path, stdin: fn() -> Stdio) -> io::Result<(Child, Tree)> {
         adopt_orphans();
         let mark = Uuid::new_v4().to_string();
         let mut command = self.command(scratch, &mark)?;
+        command.stdin(stdin());
         let Process { sandbox: level, workspace, .. } = *self;
         let confinement = Confinement { level, workspace, scratch };
         let mut starts = 1;
         loop {
-            match confinement.spawn(&mut command) {
-                Ok(child) => {
-                    let tree = Tree::new(child.id(), mark);
-                    return Ok((child, tree));
-                }
+            match Tree::start(&mark, || confinement.spawn(&mut command)) {
+                Ok(started) => return Ok(started),
                 Err(error)
                     if error.kind() == io::ErrorKind::ExecutableFileBusy && starts < STARTS =>
                 {
@@ -171,7 +171,7 @@ impl Process<'_> {
             Sandbox::Full => {}
         }
         command.env(MARK, mark).kill_on_drop(true);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         #[cfg(unix)]
         command.process_group(0);
         Ok(command)

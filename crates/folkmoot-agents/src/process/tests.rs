@@ -184,6 +184,23 @@ async fn the_end_of_one_program_ends_no_other_even_if_that_hides_its_mark() {
     assert_eq!(other.exit, Exit::Code(0), "{other:?}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_end_of_one_program_ends_no_other_that_is_just_being_started() {
+    if Place::confining().await.is_none() {
+        return;
+    }
+    let one_after_another = || async {
+        let place = Place::new();
+        for _ in 0..25 {
+            assert_eq!(place.sh(Sandbox::ReadOnly, "true").await.exit, Exit::Code(0));
+        }
+    };
+    let all = [(); 4].map(|()| tokio::spawn(one_after_another()));
+    for one in all {
+        one.await.expect("none is ended by another");
+    }
+}
+
 #[tokio::test]
 async fn whoever_no_longer_waits_ends_the_program() {
     let Some(place) = Place::confining().await else { return };

@@ -1,6 +1,8 @@
 //! A child with all that it has started, ended as a whole (rules.md 12.10).
 
-use std::fmt;
+use std::{fmt, io};
+
+use tokio::process::Child;
 
 /// The variable by which descendants are known that have left the group of the child.
 pub(super) const MARK: &str = "FOLKMOOT_PROCESS";
@@ -12,10 +14,14 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// The tree below the leader of a process group, whose environment holds `mark`.
-    pub(super) fn new(group: Option<u32>, mark: String) -> Tree {
-        group.into_iter().for_each(system::begin);
-        Tree { group, mark }
+    /// Starts the leader of a process group, whose environment holds `mark`; gives the tree below it.
+    pub(super) fn start(
+        mark: &str,
+        spawn: impl FnOnce() -> io::Result<Child>,
+    ) -> io::Result<(Child, Tree)> {
+        let child = system::begin(spawn)?;
+        let tree = Tree { group: child.id(), mark: mark.to_owned() };
+        Ok((child, tree))
     }
 }
 
@@ -45,13 +51,15 @@ fn pid(number: u32) -> Option<rustix::process::Pid> {
 mod system {
     use std::{
         collections::BTreeSet,
-        fs, process,
-        sync::{Mutex, PoisonError},
+        fs, io, process,
+        sync::{Mutex, MutexGuard, PoisonError},
     };
 
     use rustix::process::{
         Signal, WaitOptions, kill_process, kill_process_group, set_child_subreaper, waitpid,
     };
+
+    use tokio::process::Child;
 
     use super::{MARK, pid};
 
@@ -61,12 +69,17 @@ mod system {
     /// The groups of children that are under way.
     static UNDER_WAY: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
-    pub(super) fn begin(group: u32) {
-        UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner).insert(group);
+    /// A child that is just being started has neither its mark nor its group yet, so nobody looks for
+    /// strays meanwhile.
+    pub(super) fn begin(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
+        let mut under_way = under_way();
+        let child = spawn()?;
+        under_way.extend(child.id());
+        Ok(child)
     }
 
-    fn is_under_way(group: u32) -> bool {
-        UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner).contains(&group)
+    fn under_way() -> MutexGuard<'static, BTreeSet<u32>> {
+        UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn adopt_orphans() {
@@ -76,7 +89,7 @@ mod system {
 
     pub(super) fn kill(group: Option<u32>, mark: &str) {
         if let Some(group) = group {
-            UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner).remove(&group);
+            under_way().remove(&group);
         }
         if let Some(group) = group.and_then(pid) {
             let _ = kill_process_group(group, Signal::KILL);
@@ -114,11 +127,12 @@ mod system {
     /// Whether a child of ours has given up more rights than we have, which only what we confine does,
     /// and is in the group of none that is under way.
     fn is_confined_orphan(number: u32) -> bool {
+        let under_way = under_way();
         let (theirs, ours) = (Status::of(&number.to_string()), Status::of("self"));
         theirs.parent == process::id()
             && theirs.is_alive
             && theirs.filters > ours.filters
-            && !is_under_way(theirs.group)
+            && !under_way.contains(&theirs.group)
     }
 
     /// What `/proc` tells of a process.
@@ -150,11 +164,16 @@ mod system {
 
 #[cfg(all(unix, not(target_os = "linux")))]
 mod system {
+    use std::io;
+
     use rustix::process::{Signal, kill_process_group};
+    use tokio::process::Child;
 
     pub(super) fn adopt_orphans() {}
 
-    pub(super) fn begin(_: u32) {}
+    pub(super) fn begin(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
+        spawn()
+    }
 
     pub(super) fn kill(group: Option<u32>, _: &str) {
         if let Some(group) = group.and_then(super::pid) {
@@ -165,9 +184,15 @@ mod system {
 
 #[cfg(not(unix))]
 mod system {
+    use std::io;
+
+    use tokio::process::Child;
+
     pub(super) fn adopt_orphans() {}
 
-    pub(super) fn begin(_: u32) {}
+    pub(super) fn begin(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
+        spawn()
+    }
 
     pub(super) fn kill(_: Option<u32>, _: &str) {}
 }

@@ -326,8 +326,8 @@ impl Team {
         Ok(spec)
     }
 
-    /// Why a command of an agent, or one that an edge requires, cannot be run here, if there is one and
-    /// it cannot.
+    /// Why a controller, a command of an agent, or one that an edge requires, cannot be run here, if there
+    /// is one and it cannot.
     fn unconfined(&self) -> Option<Diagnostic> {
         let spec = self.checked.spec.as_ref()?;
         let is_confined = spec.workspace.as_ref()?.sandbox < Sandbox::Full;
@@ -338,6 +338,12 @@ impl Team {
             let message = format!("{} cannot run commands: {why}", agent.name);
             let help = "sandbox: full in the team file runs them unconfined";
             return Some(Diagnostic::error("sandbox_unavailable", message).help(help.to_owned()));
+        }
+        if let Collaboration::Controller(controller) = &spec.collaboration {
+            let message =
+                format!("the controller `{}` cannot be run: {why}", controller.staff().name);
+            let help = "sandbox: full in the team file runs it unconfined".to_owned();
+            return Some(Diagnostic::error("sandbox_unavailable", message).help(help));
         }
         let required = spec.collaboration.requirements().into_iter();
         let mut commands = required.filter(|it| it.script.is_empty());

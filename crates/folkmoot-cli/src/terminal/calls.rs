@@ -263,10 +263,14 @@ fn title(screen: &Screen, spec: &Spec, key: &Key, call: &Call) -> String {
     let agent = spec.team.asked(call);
     let gate = match call {
         Call::Gate { gate, .. } => Some(gate.to_string()),
-        Call::Agent { .. } | Call::Tool { .. } | Call::Person { .. } => None,
+        Call::Agent { .. } | Call::Tool { .. } | Call::Person { .. } | Call::Exchange { .. } => {
+            None
+        }
     };
     let (tool, model) = match call {
-        Call::Agent { target: FIRST_TARGET, .. } | Call::Person { .. } => (None, None),
+        Call::Agent { target: FIRST_TARGET, .. } | Call::Person { .. } | Call::Exchange { .. } => {
+            (None, None)
+        }
         Call::Agent { .. } => (None, agent.target.label()),
         Call::Tool { request, .. } => (Some(&*request.name), None),
         Call::Gate { .. } => (gate.as_deref(), None),

@@ -26,7 +26,9 @@ impl World for Hostile<'_, '_> {
                 let messages = render::messages(spec, run.known(), agent, prompt);
                 messages.last().map(|message| message.content.clone())
             }
-            Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. } => None,
+            Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. } | Call::Exchange { .. } => {
+                None
+            }
         };
         if let (Some(last), Target::Script(script)) = (&last, &agent.target) {
             let echo = folkmoot_core::team::ScriptedReply::text(last.clone());

@@ -101,7 +101,10 @@ fn first_two(told: &Value) -> Value {
 
 #[test]
 fn what_a_controller_no_longer_wants_is_withdrawn_and_its_answer_is_the_runs() {
-    check(three(), first_two, expect![[r#"
+    check(
+        three(),
+        first_two,
+        expect![[r#"
           1     0 started
           2     0 asked controller/1 exchange []
           3    10 answered controller/1: {"want":[{"key":"round-1/a","agent":"a","prompt":[{"text":"TASK"}]},{"key":"round-1/b","agent":"b","prompt":[{"text":"TASK"}]},{"key":"round-1/c","agent":"c","prompt":[{"text":"TASK"}]}]}
@@ -125,14 +128,16 @@ fn what_a_controller_no_longer_wants_is_withdrawn_and_its_answer_is_the_runs() {
           {"round":2,"kind":"controller","responses":{"round-1/a":"A"},"wants":["round-1/a","round-1/b","round-1/c"]}
           {"round":3,"kind":"controller","responses":{"round-1/b":"B"},"wants":["end"]}
           {"round":4,"kind":"controller","responses":{"end":"A again"},"wants":[]}
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_line_tells_all_at_first_and_then_what_is_new() {
     let sim = play(three(), first_two);
     let told = |n: u64| Briefing::of(&sim.spec, sim.run.known(), &exchange_key(n));
-    expect![[r#"{"known":{},"new":[],"task":"TASK","agents":["a","b","c"],"round":1}"#]].assert_eq(&told(1).whole());
+    expect![[r#"{"known":{},"new":[],"task":"TASK","agents":["a","b","c"],"round":1}"#]]
+        .assert_eq(&told(1).whole());
     expect![[r#"{"known":{"round-1/b":{"text":"B"}},"new":["round-1/b"],"task":"TASK","agents":["a","b","c"],"round":3,"since":2}"#]].assert_eq(&told(3).news());
     expect![[r#"{"known":{"round-1/a":{"text":"A"},"round-1/b":{"text":"B"}},"new":["round-1/b"],"task":"TASK","agents":["a","b","c"],"round":3}"#]].assert_eq(&told(3).whole());
     assert!(told(3).follows(&told(2)) && !told(3).follows(&told(1)) && !told(2).follows(&told(3)));
