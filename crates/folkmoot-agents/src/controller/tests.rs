@@ -97,31 +97,41 @@ impl Place {
     }
 }
 
+/// The `final` that a controller says.
 fn said(response: Response) -> Result<String, Fault> {
-    response.outcome.map(|answer| answer.text.to_string())
+    let answer = response.outcome?;
+    let said: serde_json::Value = serde_json::from_str(&answer.text).expect("it is JSON");
+    Ok(said["final"].as_str().map_or_else(|| said["final"].to_string(), str::to_owned))
+}
+
+/// Who says so, and what it was told.
+fn heard(said: &str) -> (String, String) {
+    let (process, line) = said[1..said.len() - 1].split_once(',').expect("it says who it is");
+    (process.to_owned(), line.to_owned())
 }
 
 const WHOLE: &str = r#"{"known":{},"new":[],"task":"T","agents":["a"],"round":1}"#;
 
 #[tokio::test]
 async fn one_process_is_told_all_and_then_what_is_new() {
-    let Some(place) = Place::confining("while read -r line; do echo \"$$ $line\"; done").await
+    let Some(place) =
+        Place::confining("while read -r line; do echo \"{\\\"final\\\":[$$,$line]}\"; done").await
     else {
         return;
     };
     let [first, second, third] = place.briefings();
     let dialogue = place.meet();
     let one = said(dialogue.tell(first.clone()).await).expect("it answers");
-    let (process, line) = one.split_once(' ').expect("it says who it is");
+    let (process, line) = heard(&one);
     assert_eq!(line, WHOLE);
     let two = said(dialogue.tell(second.clone()).await).expect("it answers");
-    assert_eq!(two, format!("{process} {}", second.news()));
+    assert_eq!(heard(&two), (process.clone(), second.news()));
     // Whoever was not told all that came before is told everything, in a process of its own.
     assert!(third.follows(&second) && !third.follows(&first));
     said(dialogue.tell(first).await).expect("it answers");
     let anew = said(dialogue.tell(third.clone()).await).expect("it answers");
-    let (other, line) = anew.split_once(' ').expect("it says who it is");
-    assert_eq!((other == process, line), (false, &*third.whole()));
+    let (other, line) = heard(&anew);
+    assert_eq!((other == process, line), (false, third.whole()));
     assert!(std::path::Path::new(&format!("/proc/{other}")).exists());
     drop(dialogue);
     assert!(!std::path::Path::new(&format!("/proc/{other}")).exists(), "it ends with the drive");
@@ -129,12 +139,14 @@ async fn one_process_is_told_all_and_then_what_is_new() {
 
 #[tokio::test]
 async fn one_that_answers_once_and_ends_is_started_anew_and_told_everything() {
-    let Some(place) = Place::confining("read -r line; echo \"$line\"").await else { return };
+    let Some(place) = Place::confining("read -r line; echo \"{\\\"final\\\":$line}\"").await else {
+        return;
+    };
     let dialogue = place.meet();
     for briefing in place.briefings() {
         assert_eq!(said(dialogue.tell(briefing.clone()).await), Ok(briefing.whole()));
     }
-    let Some(place) = Place::confining("printf last").await else { return };
+    let Some(place) = Place::confining("printf '{\"final\":\"last\"}'").await else { return };
     assert_eq!(place.first().await.as_deref(), Ok("last"));
 }
 
@@ -156,15 +168,16 @@ async fn one_that_gives_no_line_fails_with_the_reason_and_its_error_output() {
     }
 }
 
+const SAYS_TWO: &str = r#"printf '{"final":1}\n{"final":2}\n'; while read -r line; do :; done"#;
+
 #[tokio::test]
 async fn one_that_says_more_than_it_was_asked_is_found_out() {
-    let Some(place) = Place::confining("echo one; echo two; while read -r line; do :; done").await
-    else {
+    let Some(place) = Place::confining(SAYS_TWO).await else {
         return;
     };
     let [first, second, _] = place.briefings();
     let dialogue = place.meet();
-    assert_eq!(said(dialogue.tell(first).await).as_deref(), Ok("one"));
+    assert_eq!(said(dialogue.tell(first).await).as_deref(), Ok("1"));
     let fault = said(dialogue.tell(second).await).expect_err("it said two lines");
     assert_eq!(fault.to_string(), "it says more than one line for each that it is told");
 }
@@ -182,7 +195,7 @@ async fn one_that_is_not_there_is_named_with_its_folder() {
 #[tokio::test]
 async fn a_controller_runs_beside_its_file_and_neither_writes_nor_sees_keys_whatever_the_team_may()
 {
-    let script = "cat here; echo x > there; echo x > $PWD/here; echo \" [$MY_KEY]\"";
+    let script = "echo x > there; echo x > $PWD/here; printf '{\"final\":\"%s [%s]\"}\\n' $(cat here) $MY_KEY";
     let Some(place) = Place::confining(script).await else { return };
     let here = place.folder.path().join("here");
     std::fs::write(&here, "kept").expect("it can be written");
@@ -196,7 +209,8 @@ async fn a_controller_reaches_no_server() {
     let server = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     server.set_nonblocking(true).expect("it can be told so");
     let port = server.local_addr().expect("it has one").port();
-    let script = format!("git ls-remote git://127.0.0.1:{port}/x || echo refused");
+    let script =
+        format!("git ls-remote git://127.0.0.1:{port}/x || echo '{{\"final\":\"refused\"}}'");
     let Some(place) = Place::confining(&script).await else { return };
     assert_eq!(place.first().await.as_deref(), Ok("refused"));
     assert!(server.accept().is_err());

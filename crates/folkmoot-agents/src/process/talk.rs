@@ -34,6 +34,7 @@ pub(crate) struct Talk {
     stderr: Arc<Mutex<Excerpt>>,
     reading: JoinHandle<()>,
     _scratch: TempDir,
+    has_been_asked: bool,
     /// Whether it has read all that it was told.
     has_listened: bool,
 }
@@ -68,26 +69,28 @@ impl Talk {
         let stderr = Arc::new(Mutex::new(Excerpt::new(process.kept.0, process.kept.1)));
         let (errors, into) = (child.stderr.take(), stderr.clone());
         let reading = tokio::spawn(async move { read(errors, &into).await });
-        let stdout = BufReader::new(stdout);
-        let has_listened = true;
         Ok(Talk {
             _tree: tree,
             child,
             stdin,
-            stdout,
+            stdout: BufReader::new(stdout),
             stderr,
             reading,
             _scratch: scratch,
-            has_listened,
+            has_been_asked: false,
+            has_listened: true,
         })
     }
 
     /// Says a line, and waits until then for the one that comes back.
     pub(crate) async fn say(&mut self, line: &str, until: Instant) -> Result<String, Silence> {
-        match self.stdout.fill_buf().now_or_never() {
-            None => {}
-            Some(Ok(unasked)) if !unasked.is_empty() => return Err(Silence::Unasked),
-            Some(Ok(_) | Err(_)) => return Err(Silence::Ended(self.end().await)),
+        // One that was just started may have begun to answer what it is bound to be asked.
+        if std::mem::replace(&mut self.has_been_asked, true) {
+            match self.stdout.fill_buf().now_or_never() {
+                None => {}
+                Some(Ok(unasked)) if !unasked.is_empty() => return Err(Silence::Unasked),
+                Some(Ok(_) | Err(_)) => return Err(Silence::Ended(self.end().await)),
+            }
         }
         let line = format!("{line}\n");
         let heard = {

@@ -17,7 +17,7 @@ use folkmoot_core::{
     diagnostic::{Diagnostic, Severity},
     file::overrides::{Given, Override},
     gate::Gate,
-    spec::{Recipe, Spec, TeamSource, Warning},
+    spec::{Collaboration, Recipe, Spec, TeamSource, Warning},
     team::{Agent, Fallback, Sandbox, Target},
 };
 use folkmoot_runtime::engine::Engine;

@@ -11,6 +11,7 @@ pub(crate) fn all() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let files = fs::read_dir(folder).expect("there are examples");
     let files = files.map(|file| file.expect("the folder can be read"));
+    let files = files.filter(|file| file.path().extension().is_some_and(|it| it == "yaml"));
     let mut all: Vec<_> = files
         .map(|file| {
             let text = fs::read_to_string(file.path()).expect("examples are text");
@@ -60,6 +61,10 @@ fn every_example_runs_as_its_first_line_says_and_so_does_its_rehearsal() {
         bench.write(&file, &text);
         let (command, task) = suggested(&text);
         assert!(command.contains(&file), "{file} is run as {command}");
+        // A rehearsal starts no process; `controllers` runs it.
+        if text.contains("program:") {
+            continue;
+        }
         let answers = ["run", "simulate"].map(|mode| {
             let result = bench.call([mode, &file, task, "--json"]).must_be(0).json();
             assert_eq!(result["status"], "done", "{file}");

@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod config;
 mod conformance;
+mod controllers;
 mod doctor;
 mod drawings;
 mod evidence;

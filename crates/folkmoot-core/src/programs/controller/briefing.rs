@@ -50,7 +50,9 @@ impl Briefing {
     /// What is new, for one that was told all else before.
     pub fn news(&self) -> String {
         let mut line = self.line(self.told_before);
-        line["since"] = (self.round - 1).into();
+        if self.round > 1 {
+            line["since"] = (self.round - 1).into();
+        }
         line.to_string()
     }
 

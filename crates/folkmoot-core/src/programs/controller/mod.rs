@@ -17,6 +17,7 @@ use self::{said::Said, wishes::Wishes};
 use super::{Clocks, contributed, entry};
 use crate::{
     call::{Answer, Call, FailureKind, Fault, Outcome, Reply, Told},
+    diagnostic::quoted,
     event::{Ending, Text},
     key::Key,
     scope::{Program, Scope, Step},
@@ -148,12 +149,16 @@ impl Controller {
         Agent { id: CONTROLLER.into(), description, ..Agent::new(&name, target) }
     }
 
-    /// What came of an exchange in which the controller said this: that it cannot go on is a fault,
-    /// whatever else it says an answer.
+    /// What came of an exchange in which the controller said this: that it cannot go on is a fault, and
+    /// so is what nobody can read.
     pub fn outcome(line: &str) -> Outcome {
         match Said::read(line) {
             Ok(Said::Error(why)) => Err(Fault::failed(FailureKind::Harness, why)),
-            Ok(Said::Want(_) | Said::Final(_)) | Err(_) => Ok(Answer::text(line).into()),
+            Err(why) => {
+                let text = format!("{why}; it says {}", quoted(line));
+                Err(Fault::failed(FailureKind::Protocol, text))
+            }
+            Ok(Said::Want(_) | Said::Final(_)) => Ok(Answer::text(line).into()),
         }
     }
 }
