@@ -8,6 +8,7 @@ mod files;
 mod models;
 mod names;
 mod overrides;
+mod programs;
 mod properties;
 mod schema;
 mod scripts;

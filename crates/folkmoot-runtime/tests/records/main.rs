@@ -1,6 +1,7 @@
 //! What can be done with the record of a run: amended, tried again, exported and read elsewhere.
 
 mod amending;
+mod coded;
 mod exported;
 mod retried;
 
