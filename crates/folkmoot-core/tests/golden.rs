@@ -28,6 +28,7 @@ fn logs() -> impl Iterator<Item = (Vec<Record>, &'static str, ExpectFile)> {
         "adaptive",
         "broadcast",
         "consensus",
+        "controller",
         "debate",
         "failover",
         "faults",

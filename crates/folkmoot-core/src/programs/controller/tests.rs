@@ -18,8 +18,10 @@ use crate::{
     view::{self, Status},
 };
 
+type Function = fn(&Value) -> Value;
+
 /// A world whose controller is a function of what it is told, and whose agents are scripted.
-struct Controlled(fn(&Value) -> Value);
+struct Controlled(Function);
 
 impl World for Controlled {
     fn answer(&mut self, spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> Option<Happening> {
@@ -51,13 +53,13 @@ fn three() -> Spec {
     team(vec![agent("a", &["~100 A", "A again"]), agent("b", &["~200 B"]), agent("c", &["~300 C"])])
 }
 
-fn play(spec: Spec, controller: fn(&Value) -> Value) -> Sim {
+fn play(spec: Spec, controller: Function) -> Sim {
     let mut world = Controlled(controller);
     Sim::start(Arc::new(spec), 0, 0, &mut world).finish(&mut world)
 }
 
 /// Plays a team, compares its story with what is expected, and goes on with it from every record.
-fn check(spec: Spec, controller: fn(&Value) -> Value, expected: Expect) -> Sim {
+fn check(spec: Spec, controller: Function, expected: &Expect) -> Sim {
     let sim = play(spec, controller);
     expected.assert_eq(&story(&sim));
     assert!(replay(&sim.log).unwrap_or_else(|divergence| panic!("{divergence}")) == sim.run);
@@ -74,7 +76,7 @@ fn check(spec: Spec, controller: fn(&Value) -> Value, expected: Expect) -> Sim {
     sim
 }
 
-fn want(key: &str, agent: &str, prompt: Value) -> Value {
+fn want(key: &str, agent: &str, prompt: &Value) -> Value {
     json!({ "key": key, "agent": agent, "prompt": prompt })
 }
 
@@ -93,9 +95,9 @@ fn first_two(told: &Value) -> Value {
     if known.len() >= 2 {
         let quotes = known.iter().map(|key| json!({ "quote": key }));
         let prompt = [json!({ "text": "Sum up." })].into_iter().chain(quotes).collect();
-        return json!({ "want": [want("end", "a", Value::Array(prompt))] });
+        return json!({ "want": [want("end", "a", &Value::Array(prompt))] });
     }
-    let first = |(key, id): &(String, &str)| want(key, id, json!([{ "text": told["task"] }]));
+    let first = |(key, id): &(String, &str)| want(key, id, &json!([{ "text": told["task"] }]));
     json!({ "want": all.iter().map(first).collect::<Vec<_>>() })
 }
 
@@ -104,7 +106,7 @@ fn what_a_controller_no_longer_wants_is_withdrawn_and_its_answer_is_the_runs() {
     check(
         three(),
         first_two,
-        expect![[r#"
+        &expect![[r#"
           1     0 started
           2     0 asked controller/1 exchange []
           3    10 answered controller/1: {"want":[{"key":"round-1/a","agent":"a","prompt":[{"text":"TASK"}]},{"key":"round-1/b","agent":"b","prompt":[{"text":"TASK"}]},{"key":"round-1/c","agent":"c","prompt":[{"text":"TASK"}]}]}
@@ -146,14 +148,14 @@ fn a_line_tells_all_at_first_and_then_what_is_new() {
 /// Wants one turn of `a`, and does this once it is known.
 fn after_one(told: &Value, then: Value) -> Value {
     if told["round"] == 1 {
-        json!({ "want": [want("x", "a", json!([{ "text": "do it" }]))] })
+        json!({ "want": [want("x", "a", &json!([{ "text": "do it" }]))] })
     } else {
         then
     }
 }
 
 #[track_caller]
-fn refused(controller: fn(&Value) -> Value) -> String {
+fn refused(controller: Function) -> String {
     let sim = play(three(), controller);
     let result = view::outcome("run", &sim.spec, &sim.run, true);
     assert_eq!((result.status, result.reason.as_deref()), (Status::Failed, Some("error")));
@@ -175,7 +177,7 @@ fn told_one(sim: &Sim) -> bool {
 
 #[test]
 fn what_a_controller_may_not_want_ends_the_run_and_names_the_key() {
-    let cases: [(fn(&Value) -> Value, &str); 16] = [
+    let cases: [(Function, &str); 16] = [
         (|_| "nonsense".into(), "its answer cannot be read: "),
         (|_| json!({}), "one of want, final and error"),
         (|_| json!({ "error": "I give up" }), "I give up"),
@@ -183,43 +185,43 @@ fn what_a_controller_may_not_want_ends_the_run_and_names_the_key() {
         (|_| json!({ "want": [] }), "it wants nothing that it does not know, and gives no final"),
         (|it| after_one(it, json!({ "want": [] })), "gives no final"),
         (
-            |_| json!({ "want": [want("a b", "a", json!([{ "text": "t" }]))] }),
+            |_| json!({ "want": [want("a b", "a", &json!([{ "text": "t" }]))] }),
             "key \"a b\" is no name",
         ),
         (
-            |_| json!({ "want": [want("a//b", "a", json!([{ "text": "t" }]))] }),
+            |_| json!({ "want": [want("a//b", "a", &json!([{ "text": "t" }]))] }),
             "key \"a//b\" is no name",
         ),
         (
-            |_| json!({ "want": [want("controller/9", "a", json!([{ "text": "t" }]))] }),
+            |_| json!({ "want": [want("controller/9", "a", &json!([{ "text": "t" }]))] }),
             "key \"controller/9\" is taken",
         ),
         (
-            |_| json!({ "want": [want("k", "nobody", json!([{ "text": "t" }]))] }),
+            |_| json!({ "want": [want("k", "nobody", &json!([{ "text": "t" }]))] }),
             "key \"k\" is wanted of \"nobody\", who is no agent; agents: a, b, c",
         ),
         (
-            |_| json!({ "want": [want("k", "the controller", json!([{ "text": "t" }]))] }),
+            |_| json!({ "want": [want("k", "the controller", &json!([{ "text": "t" }]))] }),
             "who is no agent",
         ),
         (
-            |_| json!({ "want": [want("k", "a", json!([{ "quote": "z" }]))] }),
+            |_| json!({ "want": [want("k", "a", &json!([{ "quote": "z" }]))] }),
             "key \"k\" quotes \"z\", which is not known",
         ),
-        (|_| json!({ "want": [want("k", "a", json!([]))] }), "key \"k\" asks nothing"),
+        (|_| json!({ "want": [want("k", "a", &json!([]))] }), "key \"k\" asks nothing"),
         (
             |_| {
-                let one = want("k", "a", json!([{ "text": "t" }]));
+                let one = want("k", "a", &json!([{ "text": "t" }]));
                 json!({ "want": [one.clone(), one] })
             },
             "key \"k\" is wanted twice",
         ),
         (
-            |it| after_one(it, json!({ "want": [want("x", "b", json!([{ "text": "do it" }]))] })),
+            |it| after_one(it, json!({ "want": [want("x", "b", &json!([{ "text": "do it" }]))] })),
             "key \"x\" is wanted otherwise than before",
         ),
         (
-            |it| after_one(it, json!({ "want": [want("x/y", "b", json!([{ "text": "t" }]))] })),
+            |it| after_one(it, json!({ "want": [want("x/y", "b", &json!([{ "text": "t" }]))] })),
             "key \"x/y\" and key \"x\" lie one in the other",
         ),
     ];
@@ -233,7 +235,7 @@ fn what_a_controller_may_not_want_ends_the_run_and_names_the_key() {
 fn a_failed_turn_is_told_as_a_fault_and_cannot_be_all_of_a_prompt() {
     let controller = |told: &Value| -> Value {
         match told["known"]["x"]["fault"].as_str() {
-            None => json!({ "want": [want("x", "a", json!([{ "text": "do it" }]))] }),
+            None => json!({ "want": [want("x", "a", &json!([{ "text": "do it" }]))] }),
             Some(fault) => json!({ "final": format!("a said: {fault}") }),
         }
     };
@@ -241,7 +243,7 @@ fn a_failed_turn_is_told_as_a_fault_and_cannot_be_all_of_a_prompt() {
     let result = view::outcome("run", &sim.spec, &sim.run, true);
     assert_eq!(result.answer.as_deref(), Some("a said: boom"));
     let quoting =
-        |it: &Value| after_one(it, json!({ "want": [want("y", "a", json!([{ "quote": "x" }]))] }));
+        |it: &Value| after_one(it, json!({ "want": [want("y", "a", &json!([{ "quote": "x" }]))] }));
     let sim = play(team(vec![agent("a", &["!boom"])]), quoting);
     let result = view::outcome("run", &sim.spec, &sim.run, true);
     assert!(result.errors[1].error.contains("key \"y\" asks nothing"), "{:?}", result.errors);
@@ -251,7 +253,7 @@ fn a_failed_turn_is_told_as_a_fault_and_cannot_be_all_of_a_prompt() {
 fn whoever_wants_without_end_comes_to_the_limit_of_calls() {
     let endless = |told: &Value| -> Value {
         let key = format!("turn-{}", told["round"]);
-        json!({ "want": [want(&key, "a", json!([{ "text": "more" }]))] })
+        json!({ "want": [want(&key, "a", &json!([{ "text": "more" }]))] })
     };
     let sim = play(team(vec![agent("a", &["A"])]), endless);
     let result = view::outcome("run", &sim.spec, &sim.run, true);
@@ -299,8 +301,8 @@ fn a_retry_takes_over_the_exchanges_and_asks_only_what_failed() {
             (Some(_), Some(two), _) => json!({ "final": two }),
             (_, _, Value::String(fault)) => json!({ "error": format!("two: {fault}") }),
             _ => json!({ "want": [
-                want("one", "a", json!([{ "text": "t" }])),
-                want("two", "b", json!([{ "text": "t" }])),
+                want("one", "a", &json!([{ "text": "t" }])),
+                want("two", "b", &json!([{ "text": "t" }])),
             ] }),
         }
     };
@@ -331,11 +333,11 @@ fn a_fork_with_nothing_changed_asks_nothing_again() {
             (Some(end), ..) => json!({ "final": end }),
             (None, Some(_), Some(_)) => {
                 let prompt = json!([{ "quote": "b" }, { "quote": "a" }]);
-                json!({ "want": [want("end", "c", prompt)] })
+                json!({ "want": [want("end", "c", &prompt)] })
             }
             _ => json!({ "want": [
-                want("b", "b", json!([{ "text": "t" }])),
-                want("a", "a", json!([{ "text": "t" }])),
+                want("b", "b", &json!([{ "text": "t" }])),
+                want("a", "a", &json!([{ "text": "t" }])),
             ] }),
         }
     });
@@ -377,10 +379,10 @@ fn a_turn_with_tools_is_told_under_the_key_it_was_wanted_by() {
         team(vec![one, agent("b", &["fine"])]),
         |told: &Value| match (text(told, "x"), text(told, "y")) {
             (_, Some(_)) => json!({ "final": told["known"] }),
-            (Some(_), None) => json!({ "want": [want("y", "b", json!([{ "quote": "x" }]))] }),
-            _ => json!({ "want": [want("x", "a", json!([{ "text": "t" }]))] }),
+            (Some(_), None) => json!({ "want": [want("y", "b", &json!([{ "quote": "x" }]))] }),
+            _ => json!({ "want": [want("x", "a", &json!([{ "text": "t" }]))] }),
         },
-        expect![[r#"
+        &expect![[r#"
               1     0 started
               2     0 asked controller/1 exchange []
               3    10 answered controller/1: {"want":[{"key":"x","agent":"a","prompt":[{"text":"t"}]}]}

@@ -105,8 +105,8 @@ impl<'c> Wishes<'c> {
     /// A key within which this one would lie, or that would lie within it: a turn with tools has keys
     /// below its own.
     fn relative(&self, text: &str) -> Option<&str> {
-        let slashes = text.match_indices('/').map(|(at, _)| &text[..at]);
-        let above = slashes.filter_map(|above| self.all.get_key_value(above)).next();
+        let mut slashes = text.match_indices('/').map(|(at, _)| &text[..at]);
+        let above = slashes.find_map(|above| self.all.get_key_value(above));
         let begin = format!("{text}/");
         let mut behind = self.all.range(Key::parse(&begin)..);
         let below = behind.next().filter(|(key, _)| key.is_under(&begin));

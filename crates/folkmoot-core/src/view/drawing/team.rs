@@ -23,7 +23,7 @@ pub fn of_team(spec: &Spec) -> Drawing {
         Collaboration::Stages(stages) => staged(&mut drawing, team, stages),
         Collaboration::Dispatch(it) => dispatched(&mut drawing, team, it),
         Collaboration::Controller(it) => {
-            programmed(&mut drawing, team, &it.staff().name, &it.agents)
+            programmed(&mut drawing, team, &it.staff().name, &it.agents);
         }
         Collaboration::Coded(it) => {
             let agents: Vec<AgentId> = team.agents.iter().map(|agent| agent.id.clone()).collect();
