@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     app::{App, Kept},
-    exit::Exit,
+    exit::{Exit, Refusal},
 };
 
 /// Draws a team, or how a run went: who hands what to whom.
@@ -62,9 +62,8 @@ const MERMAIDS_LINKS: usize = 500;
 
 impl Graph {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
+        let format = self.format()?;
         let file = self.out.as_deref().map(|file| NewFile::begin(file, self.force)).transpose()?;
-        let format = self.format.or_else(|| Format::of(self.out.as_deref()?));
-        let format = format.unwrap_or(Format::Mermaid);
         let (drawing, whose) = match self.drawing(app).await? {
             Ok(drawn) => drawn,
             Err(exit) => return Ok(exit),
@@ -94,6 +93,20 @@ impl Graph {
             app.print(&text);
         }
         Ok(Exit::DONE)
+    }
+
+    /// What is written: what is asked for, else what a file of that name holds.
+    fn format(&self) -> Result<Format, Refusal> {
+        let named = self.out.as_deref().and_then(Path::extension);
+        let (None, Some(ending)) = (self.format, named) else {
+            return Ok(self.format.unwrap_or(Format::Mermaid));
+        };
+        let ending = ending.to_string_lossy();
+        Format::of(&ending).ok_or_else(|| {
+            let message = format!("a file that ends in .{ending} cannot be drawn");
+            let help = "let it end in .mmd, .mermaid, .dot, .gv or .svg, or give --format";
+            Refusal::new("unknown_format", message).help(help)
+        })
     }
 
     /// The drawing, and whose it is; or the exit of a command that has told what is wrong.
@@ -133,9 +146,9 @@ async fn of_run(kept: &Kept) -> Result<(Drawing, Value)> {
 }
 
 impl Format {
-    /// What a file of this name should hold.
-    fn of(file: &Path) -> Option<Format> {
-        match &*file.extension()?.to_str()?.to_ascii_lowercase() {
+    /// What a file whose name ends so should hold.
+    fn of(ending: &str) -> Option<Format> {
+        match &*ending.to_ascii_lowercase() {
             "mmd" | "mermaid" => Some(Format::Mermaid),
             "dot" | "gv" => Some(Format::Dot),
             "svg" => Some(Format::Svg),

@@ -203,3 +203,14 @@ fn every_example_and_two_hundred_agents_can_be_drawn() {
     let told = bench.call(["graph", "team.yaml"]).must_be(0).stderr;
     assert!(told.contains("Mermaid draws 500 links"), "{told}");
 }
+
+#[test]
+fn a_file_whose_name_promises_something_else_is_not_written() {
+    let bench = Bench::with_team("agents: [{ name: a, demo: true }]\n");
+    let refused = bench.call(["graph", "team.yaml", "-o", "out.pdf"]).must_be(2).stderr;
+    assert!(refused.contains("a file that ends in .pdf cannot be drawn"), "{refused}");
+    assert!(refused.contains("--format"), "{refused}");
+    assert!(!bench.path("out.pdf").exists());
+    bench.call(["graph", "team.yaml", "-o", "out.txt", "--format", "dot"]).must_be(0);
+    bench.call(["graph", "team.yaml", "-o", "picture"]).must_be(0);
+}

@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{
     Parameters,
     engine::{self, FILTERS, TESTS, Word, environment, excess, why, words},
+    kinds::mismatches,
 };
 use crate::{diagnostic::quoted, names, programs::graph::Facts, verdict::Review};
 
@@ -127,6 +128,7 @@ impl Expression {
                 slips.push(Slip { help, ..Slip::new(place(part), format!("{what} {shown}")) });
             }
         }
+        slips.extend(mismatches(&words));
         slips
     }
 
@@ -180,10 +182,20 @@ fn compile(text: &Arc<str>) -> Result<Compiled, Slip> {
     }
     let expression = environment().compile_expression_owned(text.to_string()).map_err(|error| {
         let at = error.range().map_or(0, |range| range.start);
-        Slip::new(at, why(&error, text))
+        let help = unwritable(&words(text));
+        Slip { help, ..Slip::new(at, why(&error, text)) }
     })?;
     let names = expression.undeclared_variables(true).into_iter().collect();
     Ok(Compiled { expression, names })
+}
+
+/// How the first agent is to be written whose id is no identifier.
+fn unwritable(words: &[Word]) -> Option<String> {
+    words.array_windows().find_map(|[root, dot, part]| {
+        let is_agent = BY_AGENT.contains(&root.text) && dot.text == "." && is_name(part.text);
+        (is_agent && !part.text.is_ascii())
+            .then(|| format!("write {}[\"{}\"]", root.text, part.text))
+    })
 }
 
 /// The filter or test named by the word at `at`, if there is none of that name.

@@ -5,6 +5,8 @@
 
 mod engine;
 mod expression;
+mod growth;
+mod kinds;
 mod registry;
 mod template;
 

@@ -8,6 +8,7 @@ use super::{
     Parameters,
     engine::{self, Failed, environment, excess, why, words_in_tags},
     expression::Slip,
+    growth,
 };
 use crate::{diagnostic::quoted, programs::graph::Edge, team::AgentId};
 
@@ -64,6 +65,11 @@ impl Template {
     }
 
     fn output(&self, agents: &[AgentId], params: &Parameters) -> Result<String, String> {
+        let names: usize = agents.iter().map(|agent| agent.as_str().len() + 1).sum();
+        let given = (self.text.len() + names) as u64 + growth::size(params);
+        if growth::factor(&words_in_tags(&self.text)).saturating_mul(given) > growth::LARGEST {
+            return Err("it puts so much together that it could become too large".to_owned());
+        }
         let agents: Vec<Jinja> = agents.iter().map(|agent| Jinja::from(agent.as_str())).collect();
         let given = context! { agents => agents, params => engine::params(params) };
         let template =
@@ -122,6 +128,11 @@ mod tests {
         format!("{}{}", tag.repeat(count), end.repeat(count))
     }
 
+    /// A template that puts a value into another one thirty times, and then does this with it.
+    fn shared(value: &str, then: &str) -> String {
+        format!("{{% set x = agents %}}{}{then}", format!("{{% set x = {value} %}}").repeat(30))
+    }
+
     #[test]
     fn what_runs_long_or_makes_much_runs_out_of_steps_or_room() {
         let doubled = "{% set x = x ~ x %}".repeat(50);
@@ -156,6 +167,16 @@ mod tests {
                 "words and signs",
             ),
             (format!("{{% set x = [1] %}}{}", "{% set x = x + x %}".repeat(40)), "adds more than"),
+            (shared("[x, x]", "{{ x }}"), "too large"),
+            (shared("[x, x]", "{{ x == x }}"), "too large"),
+            (shared("[x, x]", "{% for y in x %}{{ y }}{% endfor %}"), "too large"),
+            (shared("(x, x)", "{{ x | string }}"), "too large"),
+            (shared("x, x", "{{ x }}"), "too large"),
+            (shared("{'a': x, 'b': x}", "{{ x }}"), "too large"),
+            (shared("[x] * 2", "{{ x }}"), "too large"),
+            ("{% set x = agents * params.n %}{{ x }}".to_owned(), "too large"),
+            ("{% set x = [1] | zip([2]) %}{{ x }}".to_owned(), "filter zip is unknown"),
+            (format!("{{{{ [{}] }}}}", shared("[x,x]", "")), ""),
             ("{{ [[1]] | sum(start=[]) }}".to_owned(), "filter sum is unknown"),
             ("{% for x in [1] recursive %}{{ loop([x]) }}{% endfor %}".to_owned(), "recursive"),
             ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}".to_owned(), "macro"),

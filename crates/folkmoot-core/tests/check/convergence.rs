@@ -251,3 +251,11 @@ fn bounds_count_what_is_looked_at_and_asked_again() {
     // Three agents run once; two tries, each with three looks, and the first three.
     assert_eq!(turns_and_calls(&alone), (3, 3 + 2 + 9, Some(3 + 2 + 9)));
 }
+
+#[test]
+fn a_schema_that_nothing_could_be_held_against_is_found_when_the_file_is_read() {
+    let file = "agents: [{ name: a, demo: true }]\n\
+                collaboration: { flow: [parent -> a, { from: a, to: parent, requires: [{ schema: odd.json }] }] }\n";
+    let told = Case::new(file).told();
+    assert!(told.contains("error[bad_file] \"odd.json\" is no JSON Schema: "), "{told}");
+}

@@ -250,3 +250,59 @@ fn a_use_of_a_condition_is_checked() {
     "#]],
     );
 }
+
+#[test]
+fn what_can_never_be_compared_is_found_when_the_file_is_read() {
+    let file = |expr: &str| {
+        format!(
+            "agents: [{{ name: coder, demo: true }}, {{ name: 评审员, demo: true }}]\n\
+             extensions: {{ conditions: {{ it: {{ expr: \"{expr}\" }} }} }}\n\
+             collaboration: {{ topology: review-loop, agents: [coder, 评审员], max_iterations: 3, termination: {{ any_of: [{{ it: {{}} }}] }} }}\n"
+        )
+    };
+    let told: Vec<String> = [
+        "last.coder > 3",
+        "round > 5 and last.coder - 3 > 1",
+        "replies.coder >= 2",
+        "3 < verdict['评审员']",
+        "round == '2'",
+        "score.coder <= task",
+        "last.评审员 == 'x'",
+    ]
+    .iter()
+    .map(|expr| Case::new(&file(expr)).told())
+    .collect();
+    expect![[r#"
+        2:42 extensions.conditions.it.expr error[bad_extension] condition "it": last.coder is a text, and 3 is a number | help: for a number write last.coder | int
+        2:56 extensions.conditions.it.expr error[bad_extension] condition "it": last.coder is a text, and 3 is a number | help: for a number write last.coder | int
+        2:42 extensions.conditions.it.expr error[bad_extension] condition "it": replies.coder is a list, and 2 is a number | help: for a number write replies.coder | length
+        2:42 extensions.conditions.it.expr error[bad_extension] condition "it": 3 is a number, and verdict['评审员'] is a text | help: for a number write verdict['评审员'] | int
+        2:42 extensions.conditions.it.expr error[bad_extension] condition "it": round is a number, and '2' is a text | help: for a number write '2' | int
+        2:42 extensions.conditions.it.expr error[bad_extension] condition "it": score.coder is a number, and task is a text | help: for a number write task | int
+        2:47 extensions.conditions.it.expr error[bad_extension] condition "it": unexpected character | help: write last["评审员"]
+    "#]].assert_eq(&told.concat());
+    for sound in [
+        "last.coder | length > 3",
+        "(last.coder | length) > 3",
+        "replies.coder | length - 1 > 0",
+        "score['评审员'] >= 7.5 and round < 3",
+        "last.coder == last['评审员']",
+        "not verdict.coder == 'approve' and task != ''",
+        "elapsed_ms / 1000 > 60 or usage.tokens > 10",
+        "last.coder ~ 3 == 'A3'",
+    ] {
+        assert_eq!(Case::new(&file(sound)).told(), "", "{sound}");
+    }
+}
+
+#[test]
+fn parameters_of_strategies_have_no_effect_in_a_graph_and_that_is_told() {
+    Case::new(
+        "agents: [{ name: a, demo: true }]\n\
+         collaboration: { topology: pipeline, agents: [a], rounds: 3, self_votes: true, timeout: 60 }\n",
+    )
+    .tells(&expect![[r#"
+        2:51 collaboration.rounds warning[ignored_parameter] rounds has no effect in a graph
+        2:62 collaboration.self_votes warning[ignored_parameter] self_votes has no effect in a graph
+    "#]]);
+}

@@ -93,6 +93,7 @@ impl<'a> Case<'a> {
                 "out.schema.json" => Ok("{\"type\": \"object\"}".into()),
                 "list.json" => Ok("[]".into()),
                 "broken.json" => Ok("{".into()),
+                "odd.json" => Ok("{\"type\": \"text\"}".into()),
                 _ => Err("no such file".into()),
             },
         });

@@ -114,7 +114,12 @@ impl Reading<'_> {
                 )
             }
             Ok(text) => match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
-                Ok(schema @ (Value::Object(_) | Value::Bool(_))) => return Some(schema),
+                Ok(schema @ (Value::Object(_) | Value::Bool(_))) => {
+                    match jsonschema::validator_for(&schema) {
+                        Ok(_) => return Some(schema),
+                        Err(error) => format!("{} is no JSON Schema: {error}", quoted(name)),
+                    }
+                }
                 Ok(_) => format!("{} is no JSON Schema: it is no object", quoted(name)),
                 Err(error) => format!("{} is no JSON Schema: {error}", quoted(name)),
             },

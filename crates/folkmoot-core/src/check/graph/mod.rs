@@ -20,6 +20,7 @@ use crate::{
     },
     diagnostic::{Diagnostic, ENOUGH, Place, quoted},
     file::{
+        collaboration::PARAMETERS,
         graph::{GRAPH, STAGES},
         item::{Fields, Item},
     },
@@ -266,6 +267,10 @@ const BESIDE_STAGES: [&str; 8] = [
     "call_timeout",
 ];
 
+/// The parameters of strategies that graphs know as well; `strategy` itself is an error there.
+const SHARED_WITH_STRATEGIES: [&str; 5] =
+    ["strategy", "agents", "judge", "timeout", "call_timeout"];
+
 /// What a file asks for: one graph, or several one after another.
 pub(super) fn resolve(
     given: &Fields,
@@ -279,7 +284,15 @@ pub(super) fn resolve(
         let message = "a collaboration is one thing; found strategy and the keys of a graph";
         told.push(Diagnostic::error("bad_config", message).at(given.key("strategy")));
     }
+    let is_of_strategies = |key: &&str| {
+        let mut own = PARAMETERS.iter().filter(|it| !SHARED_WITH_STRATEGIES.contains(&it.name));
+        own.any(|it| it.name == *key)
+    };
     if given.get("stages").is_none() {
+        for key in given.names().filter(is_of_strategies) {
+            let message = format!("{key} has no effect in a graph");
+            told.push(Diagnostic::warning("ignored_parameter", message).at(given.key(key)));
+        }
         if given.is_broken("stages") {
             return None;
         }
