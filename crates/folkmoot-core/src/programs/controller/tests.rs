@@ -1,17 +1,18 @@
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
+    bounds::Bounds,
     call::Usage,
     event::{Event, Record},
     known::Entry,
     log,
     replay::{self, Change, Retry, replay},
     run::Run,
-    sim::{Happening, Sim, World},
+    sim::{Happening, Sim, World, audit::audit, hazard::Hazards, weather::Weather},
     spec::{Collaboration, Spec},
     testing::{Scripted, agent, ids, line, spec, story},
     time::Time,
@@ -417,4 +418,30 @@ fn a_log_that_was_made_by_hand_tells_what_it_holds_and_no_more() {
         assert!(line.contains(r#""known":{}"#), "{key}: {line}");
     }
     assert_eq!(ids(&["a", "b", "c"]).len(), 3);
+}
+
+#[test]
+fn where_one_call_at_a_time_is_allowed_the_controller_is_asked_before_the_next_agent() {
+    let mut spec = three();
+    spec.limits.concurrency = Some(1);
+    let sim = play(spec, first_two);
+    let asked: Vec<String> = asked(&sim.log);
+    assert_eq!(asked[..4], ["controller/1", "round-1/a", "controller/2", "round-1/b"]);
+    assert_eq!(sim.run.ending().map(|ending| ending.done), Some(true));
+}
+
+#[test]
+fn whatever_goes_wrong_every_rule_of_a_run_is_kept_and_its_bounds_hold() {
+    let spec = Arc::new(three());
+    let bounds = Bounds::of(&spec.collaboration, &spec.team, &spec.limits, Some(&spec.task));
+    let mut reasons = BTreeSet::new();
+    for seed in 0..300 {
+        let weather = Weather::new(Controlled(first_two), seed, Hazards::all());
+        let sim = weather.live(spec.clone(), 0);
+        audit(&sim, &bounds).unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
+        let replayed = replay(&sim.log).unwrap_or_else(|it| panic!("seed {seed}: {it}"));
+        assert!(replayed == sim.run, "seed {seed}");
+        reasons.extend(sim.run.ending().map(|ending| ending.reason.to_string()));
+    }
+    assert_eq!(reasons.into_iter().collect::<Vec<_>>(), ["completed", "error"]);
 }
