@@ -104,7 +104,7 @@ impl Graph {
         let ending = ending.to_string_lossy();
         Format::of(&ending).ok_or_else(|| {
             let message = format!("a file that ends in .{ending} cannot be drawn");
-            let help = "let it end in .mmd, .mermaid, .dot, .gv or .svg, or give --format";
+            let help = "let it end in .mmd, .mermaid, .txt, .dot, .gv or .svg, or give --format";
             Refusal::new("unknown_format", message).help(help)
         })
     }
@@ -149,7 +149,7 @@ impl Format {
     /// What a file whose name ends so should hold.
     fn of(ending: &str) -> Option<Format> {
         match &*ending.to_ascii_lowercase() {
-            "mmd" | "mermaid" => Some(Format::Mermaid),
+            "mmd" | "mermaid" | "txt" => Some(Format::Mermaid),
             "dot" | "gv" => Some(Format::Dot),
             "svg" => Some(Format::Svg),
             _ => None,
