@@ -49,6 +49,7 @@ impl Controllers for Starter {
         };
         Arc::new(Local {
             command: controller.command.iter().map(ToString::to_string).collect(),
+            folder: controller.folder.clone(),
             environment: self.environment.clone(),
             workspace: spec.workspace.clone().unwrap_or_default(),
             under_way: Mutex::new(None),
@@ -59,6 +60,7 @@ impl Controllers for Starter {
 /// A controller on this machine.
 struct Local {
     command: Vec<String>,
+    folder: Arc<str>,
     environment: Arc<BTreeMap<String, String>>,
     workspace: Workspace,
     under_way: Mutex<Option<UnderWay>>,
@@ -114,7 +116,7 @@ impl Local {
     }
 
     async fn start(&self) -> io::Result<Talk> {
-        let folder = Path::new(&*self.workspace.folder);
+        let folder = Path::new(&*self.folder);
         let process = Process {
             argv: &self.command,
             dir: folder,
@@ -144,7 +146,7 @@ impl Local {
             );
         }
         let program = self.command.first().map_or("", |it| it);
-        let folder = &self.workspace.folder;
+        let folder = &self.folder;
         let text = format!("{program} cannot be started in {folder}: {error}");
         Fault::failed(FailureKind::Spawn, text)
     }

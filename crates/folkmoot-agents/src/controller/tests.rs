@@ -61,10 +61,10 @@ impl Place {
         let agent = Agent::new("a", Target::Script(Script { replies, ..Script::default() }));
         let command = command.iter().map(|word| (*word).into()).collect();
         let (agents, clocks) = (vec!["a".into()], Clocks::default());
-        let controller = Controller { command, agents, clocks };
+        let path: Arc<str> = folder.path().to_str().expect("a path").into();
+        let controller = Controller { command, folder: path.clone(), agents, clocks };
         let mut team = Team::new("t", vec![agent]);
         team.staff = vec![controller.staff()];
-        let path = folder.path().to_str().expect("a path").into();
         let spec = Spec {
             team,
             task: "T".into(),

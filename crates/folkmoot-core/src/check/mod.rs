@@ -36,7 +36,6 @@ use crate::{
         source,
         team::TEAM,
     },
-    gate::Workspace,
     programs::{Clocks, Dispatch, controller::USUAL_CALLS},
     spec::{Choice, Collaboration, Recipe, Spec, TeamSource, Warning},
     team::Team,
@@ -321,7 +320,8 @@ impl Checked {
         extensions: &Extensions,
         told: &mut Vec<Diagnostic>,
     ) {
-        let resolved = programs::resolve(given, &self.team, &extensions.registry, told);
+        let resolved =
+            programs::resolve(given, &self.team, &extensions.registry, folder_of(input.path), told);
         let Some(collaboration) = resolved else { return };
         if let Collaboration::Controller(controller) = &collaboration {
             self.team.staff = vec![controller.staff()];
@@ -335,9 +335,9 @@ impl Checked {
         self.settle(file, input, collaboration, None, bounds);
         if let Some(spec) = &mut self.spec {
             spec.limits = limits;
-            let workspace =
-                Workspace { folder: folder_of(input.path).into(), ..self.workplace.workspace() };
-            spec.workspace = is_process.then_some(workspace);
+            if is_process {
+                spec.workspace = Some(self.workplace.workspace());
+            }
         }
     }
 

@@ -23,6 +23,7 @@ pub(super) fn resolve(
     given: &Fields,
     team: &Team,
     registry: &Registry,
+    folder: &str,
     told: &mut Vec<Diagnostic>,
 ) -> Option<Collaboration> {
     if team.agents.is_empty() {
@@ -55,7 +56,12 @@ pub(super) fn resolve(
         timeout: given.time("timeout").unwrap_or(Clocks::default().timeout),
         call_timeout: given.time("call_timeout").flatten(),
     };
-    Some(Collaboration::Controller(Controller { command, agents: agents.ids(), clocks }))
+    Some(Collaboration::Controller(Controller {
+        command,
+        folder: folder.into(),
+        agents: agents.ids(),
+        clocks,
+    }))
 }
 
 /// Whom a controller can ask: those in `agents`, else all.

@@ -56,6 +56,8 @@ const NAME: usize = 80;
 pub struct Controller {
     /// The program and its arguments; no shell reads them.
     pub command: Vec<Arc<str>>,
+    /// Where it runs: the folder of the team file.
+    pub folder: Arc<str>,
     /// Whom it can ask.
     pub agents: Vec<AgentId>,
     /// The clocks of each turn.

@@ -43,7 +43,8 @@ impl World for Controlled {
 fn team(agents: Vec<Agent>) -> Spec {
     let names: Vec<AgentId> = agents.iter().map(|agent| agent.id.clone()).collect();
     let command = vec!["./controller".into()];
-    let controller = Controller { command, agents: names, clocks: Clocks::default() };
+    let controller =
+        Controller { command, folder: "/team".into(), agents: names, clocks: Clocks::default() };
     let mut spec = spec(agents, Collaboration::Controller(controller.clone()));
     spec.team.staff = vec![controller.staff()];
     spec.limits.calls = Some(20);
