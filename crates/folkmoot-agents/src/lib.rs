@@ -1,9 +1,10 @@
-//! Who answers: models behind APIs, scripts, the offline demo; and the tools they use.
+//! Who answers: models behind APIs, coding agents, scripts, the offline demo; and the tools they use.
 //!
 //! One door, [`Agents`], leads to all of them. Deliberately absent: the environment, which only the
 //! CLI reads; deciding what a call may cost or how long it may take, which is the kernel's matter.
 
 mod api;
+mod cli;
 mod controller;
 mod demo;
 mod evidence;
@@ -23,6 +24,8 @@ pub mod sse;
 mod testing;
 mod tools;
 mod usage;
+
+use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use folkmoot_core::{
@@ -54,6 +57,8 @@ pub struct Agents {
     patience: Patience,
     http: Http,
     backoff: Backoff,
+    /// The environment of this process, of which programs get what they may have.
+    environment: BTreeMap<String, String>,
 }
 
 impl Agents {
@@ -65,7 +70,14 @@ impl Agents {
     /// The same with other waiting times.
     pub fn with_patience(providers: Providers, patience: Patience) -> Agents {
         let backoff = Backoff::new(&patience, fastrand::Rng::new());
-        Agents { providers, patience, http: Http::new(&patience), backoff }
+        let environment = BTreeMap::new();
+        Agents { providers, patience, http: Http::new(&patience), backoff, environment }
+    }
+
+    /// The same where programs get what they may have of `ours`, the environment of this process.
+    #[must_use]
+    pub fn with_environment(self, ours: impl IntoIterator<Item = (String, String)>) -> Agents {
+        Agents { environment: ours.into_iter().collect(), ..self }
     }
 
     /// The providers they were made with.
@@ -103,6 +115,7 @@ impl Backend for Agents {
             Target::Model(model) => self.ask_model(model, &request, on_delta).await,
             Target::Script(script) => script::perform(script, &request, on_delta).await,
             Target::Demo => demo::perform(&request, on_delta),
+            Target::Cli(cli) => cli::perform(cli, &self.environment, &request, on_delta).await,
         }
     }
 }

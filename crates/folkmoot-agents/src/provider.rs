@@ -227,7 +227,8 @@ impl Providers {
         match target {
             Target::Model(model) if is_unset(model) => None,
             Target::Model(model) => self.check(&model.provider).err().map(|it| it.to_string()),
-            Target::Script(_) | Target::Demo => None,
+            // Whether a program is installed shows when it is started.
+            Target::Script(_) | Target::Demo | Target::Cli(_) => None,
         }
     }
 

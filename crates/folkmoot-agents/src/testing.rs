@@ -8,7 +8,10 @@ use folkmoot_core::{
     render::{Message, Role},
     team::{Agent, Model, Target},
 };
-use folkmoot_runtime::backend::{Delta, Request};
+use folkmoot_runtime::{
+    backend::{Delta, Request},
+    place::Place,
+};
 use serde_json::{Value, json};
 
 use crate::api::{self, Wire};
@@ -64,6 +67,7 @@ pub(crate) fn request(agent: Agent, messages: Vec<Message>) -> Request {
         messages,
         tools: Vec::new(),
         max_output_tokens: None,
+        place: Place::default(),
     }
 }
 

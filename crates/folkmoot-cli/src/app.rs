@@ -145,6 +145,7 @@ impl App {
     /// The engine over the store that was named, and the models of the config.
     pub(crate) fn engine(&self) -> Result<Engine> {
         let agents = Agents::new(self.config()?.providers());
+        let agents = agents.with_environment(config::environment());
         let store = SqliteStore::open(self.state_file()?);
         let store = store.map_err(|error| {
             Refusal::new("unusable_store", error.to_string()).help(exit::ELSEWHERE)
@@ -157,7 +158,7 @@ impl App {
     }
 
     /// The tools of this machine, which keep their hands off the file in which runs are kept.
-    pub(crate) fn workbench(&self) -> Result<Workbench> {
+    fn workbench(&self) -> Result<Workbench> {
         let file = self.state_file()?.into_os_string();
         let beside = ["", "-wal", "-shm"].map(|end| {
             let mut path = file.clone();

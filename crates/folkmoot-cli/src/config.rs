@@ -20,6 +20,7 @@ use folkmoot_core::{
     diagnostic::Position,
     file::models::{Catalog, Unresolved},
     money::Price,
+    team::{Cli, CliProgram},
 };
 use serde::Deserialize;
 use toml::Spanned;
@@ -92,14 +93,26 @@ struct Fetch {
 enum Alias {
     One(String),
     Chain(Vec<String>),
-    /// A coding agent, which this version cannot ask; teams that name it are told so.
+    /// A coding agent on the command line.
     Program(Program),
 }
 
 /// A coding agent as an alias names it.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Program {
-    cli: String,
+    cli: Preset,
+    model: Option<Arc<str>>,
+}
+
+/// One that is known by name.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Preset {
+    Claude,
+    Codex,
+    Gemini,
+    Opencode,
 }
 
 impl Alias {
@@ -111,11 +124,15 @@ impl Alias {
         }
     }
 
-    fn program(&self) -> Option<String> {
-        match self {
-            Alias::One(_) | Alias::Chain(_) => None,
-            Alias::Program(program) => Some(program.cli.clone()),
-        }
+    fn program(&self) -> Option<Cli> {
+        let Alias::Program(Program { cli, model }) = self else { return None };
+        let program = match cli {
+            Preset::Claude => CliProgram::Claude,
+            Preset::Codex => CliProgram::Codex,
+            Preset::Gemini => CliProgram::Gemini,
+            Preset::Opencode => CliProgram::Opencode,
+        };
+        Some(Cli { program, model: model.clone() })
     }
 }
 

@@ -317,6 +317,11 @@ pub(crate) fn worst_case(spec: &Spec, known: &Known, call: &Call) -> WorstCase {
     match &agent.target {
         Target::Script(script) => fixed(script.worst_case()),
         Target::Demo => fixed(team::DEMO_USAGE),
+        // The checks let none run under a limit that this would have to hold.
+        Target::Cli(_) => {
+            let input = largest_input(spec, known, &agent, prompt);
+            WorstCase { input, output: None, can_shrink: false, rates: None }
+        }
         Target::Model(model) => {
             let input = largest_input(spec, known, &agent, prompt);
             WorstCase {

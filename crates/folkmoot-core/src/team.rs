@@ -206,6 +206,106 @@ pub enum Target {
     Script(Script),
     /// Canned offline replies.
     Demo,
+    /// A coding agent on the command line.
+    Cli(Cli),
+}
+
+/// A coding agent on the command line: each call starts it anew, with the prompt, and ends with it
+/// (agents.md §2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cli {
+    /// Which one.
+    pub program: CliProgram,
+    /// The model that it is told to use, in its own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Arc<str>>,
+}
+
+/// Which coding agent is started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CliProgram {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// `OpenCode`.
+    Opencode,
+    /// Any other.
+    Own(OwnProgram),
+}
+
+/// A program of which only this is known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnProgram {
+    /// It and its arguments; no shell reads them.
+    pub command: Vec<Arc<str>>,
+    /// How it gets the prompt.
+    #[serde(default)]
+    pub input: CliInput,
+    /// How it gives its reply.
+    #[serde(default)]
+    pub output: CliOutput,
+}
+
+/// How a program gets the prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CliInput {
+    /// On its standard input.
+    #[default]
+    Stdin,
+    /// In a file whose path is its last argument.
+    File,
+    /// As its last argument, behind `--`.
+    Arg,
+}
+
+/// How a program gives its reply, on its standard output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CliOutput {
+    /// All that it prints.
+    #[default]
+    Text,
+    /// One JSON value.
+    Json,
+    /// JSON values, one a line, of which the last one with a reply counts.
+    Jsonl,
+}
+
+impl CliProgram {
+    /// The presets, by name.
+    pub const PRESETS: [(&'static str, CliProgram); 4] = [
+        ("claude", CliProgram::Claude),
+        ("codex", CliProgram::Codex),
+        ("gemini", CliProgram::Gemini),
+        ("opencode", CliProgram::Opencode),
+    ];
+
+    /// The preset of this name.
+    pub fn preset(name: &str) -> Option<CliProgram> {
+        let mut presets = CliProgram::PRESETS.into_iter();
+        presets.find(|(preset, _)| *preset == name).map(|(_, program)| program)
+    }
+}
+
+impl fmt::Display for Cli {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let preset = CliProgram::PRESETS.into_iter().find(|(_, it)| *it == self.program);
+        match (&self.program, preset) {
+            (_, Some((name, _))) => f.write_str(name)?,
+            (CliProgram::Own(own), None) => {
+                let program = own.command.first().map_or("", |program| program);
+                f.write_str(program.rsplit('/').next().unwrap_or(program))?;
+            }
+            // Each of them has a name.
+            (_, None) => {}
+        }
+        self.model.as_ref().map_or(Ok(()), |model| write!(f, "/{model}"))
+    }
 }
 
 impl Target {
@@ -215,6 +315,7 @@ impl Target {
             Target::Model(model) => Some(model.to_string()),
             Target::Script(script) => script.label.as_ref().map(ToString::to_string),
             Target::Demo => Some("demo".to_owned()),
+            Target::Cli(cli) => Some(cli.to_string()),
         }
     }
 }

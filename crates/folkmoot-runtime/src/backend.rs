@@ -10,6 +10,8 @@ use folkmoot_core::{
     team::Agent,
 };
 
+use crate::place::Place;
+
 /// What a back-end is asked to do.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -29,6 +31,8 @@ pub struct Request {
     pub tools: Vec<Tool>,
     /// The most tokens the reply may have, if its size is bounded.
     pub max_output_tokens: Option<u64>,
+    /// Where it works, if it is a program.
+    pub place: Place,
 }
 
 /// What a back-end gives back.

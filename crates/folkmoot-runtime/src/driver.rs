@@ -1,9 +1,14 @@
 //! The one loop that drives a run: events in, records appended, then acted on.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use folkmoot_core::{
     call::{Call, FailureKind, Fault},
+    check::Environment,
     event::{Event, Record},
     extension::Registry,
     key::Key,
@@ -25,6 +30,7 @@ use crate::{
     controllers::{Controllers, Dialogue},
     engine::{EngineError, RunId},
     gates::{GateRequest, Gates},
+    place::Place,
     store::{Append, Claim, Owner, Post, Store, StoreError, Watch},
     summary::Summary,
     tools::{ToolRequest, Toolbox},
@@ -50,6 +56,8 @@ pub(crate) struct World {
     pub(crate) tools: Arc<dyn Toolbox>,
     pub(crate) gates: Arc<dyn Gates>,
     pub(crate) controllers: Arc<dyn Controllers>,
+    /// The variables that the programs of agents get; the others get the least.
+    pub(crate) environments: Arc<BTreeMap<AgentId, Environment>>,
     /// What the code is that logs know by name.
     pub(crate) registry: Arc<Registry>,
     /// The wall clock, in microseconds since 1970.
@@ -329,6 +337,10 @@ impl Driver {
         let (run, attempt, nth) = (self.id.as_arc(), entry.attempt, entry.nth);
         let agent = self.agents.get(entry.call.agent()).expect("the spec names its agents").clone();
         let world = self.world.clone();
+        let place = Place {
+            workspace: self.spec.workspace.clone().unwrap_or_default(),
+            environment: world.environments.get(&agent.id).cloned().unwrap_or_default(),
+        };
         let name = key.clone();
         let job = match &entry.call {
             Call::Person { .. } => return,
@@ -349,6 +361,7 @@ impl Driver {
                     messages,
                     tools,
                     max_output_tokens,
+                    place,
                 };
                 self.jobs.spawn(async move {
                     let tell = |delta: Delta<'_>| observer.delta(&key, delta);
@@ -358,9 +371,7 @@ impl Driver {
             }
             Call::Tool { request, .. } => {
                 let call = request.clone();
-                let workspace = self.spec.workspace.clone();
-                let request =
-                    ToolRequest { run, key: key.clone(), attempt, agent, call, workspace };
+                let request = ToolRequest { run, key: key.clone(), attempt, agent, call, place };
                 self.jobs.spawn(async move {
                     let response = world.tools.call(request).await;
                     Finished { key, attempt, response }

@@ -1,12 +1,14 @@
 //! The whole service: every command and every server verb is one external event or one query.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use folkmoot_core::{
+    check::Environment,
     event::{Event, Record, Unreadable},
     extension::Registry,
     key::Key,
@@ -16,6 +18,7 @@ use folkmoot_core::{
     replay::{self, Divergence, Retry},
     run::Run,
     spec::Spec,
+    team::AgentId,
     time::Time,
 };
 use thiserror::Error;
@@ -272,15 +275,25 @@ impl Engine {
     ) -> Engine {
         let owner = Owner::this(label);
         let (gates, controllers) = (Arc::new(NoGates), Arc::new(NoControllers));
-        let (registry, wall) = (Arc::new(Registry::default()), Arc::new(system_wall));
-        let world = World { owner, store, backend, tools, gates, controllers, registry, wall };
+        let world = World {
+            owner,
+            store,
+            backend,
+            tools,
+            gates,
+            controllers,
+            environments: Arc::default(),
+            registry: Arc::new(Registry::default()),
+            wall: Arc::new(system_wall),
+        };
         Engine { world: Arc::new(world) }
     }
 
-    /// The same engine with other tools.
+    /// The same engine for agents whose programs get these variables.
     #[must_use]
-    pub fn with_tools(self, tools: Arc<dyn Toolbox>) -> Engine {
-        let world = World { tools, ..World::clone(&self.world) };
+    pub fn with_environments(self, environments: BTreeMap<AgentId, Environment>) -> Engine {
+        let environments = Arc::new(environments);
+        let world = World { environments, ..World::clone(&self.world) };
         Engine { world: Arc::new(world) }
     }
 

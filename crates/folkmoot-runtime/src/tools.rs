@@ -5,12 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use folkmoot_core::{
     call::{FailureKind, Fault, ToolCall, Usage},
-    gate::Workspace,
     key::Key,
     team::Agent,
 };
 
-use crate::backend::Response;
+use crate::{backend::Response, place::Place};
 
 /// A tool call that was granted.
 #[derive(Clone, Debug)]
@@ -26,7 +25,7 @@ pub struct ToolRequest {
     /// What is wanted.
     pub call: ToolCall,
     /// Where it is to work.
-    pub workspace: Option<Workspace>,
+    pub place: Place,
 }
 
 /// The tools of a run. Dropping the future cancels the call.

@@ -22,7 +22,7 @@ use folkmoot_runtime::{
 };
 use tokio::{sync::Mutex, time::Instant};
 
-use crate::process::{self, Exit, Process, Silence, Talk};
+use crate::process::{self, Beyond, Exit, Process, Silence, Talk};
 
 /// How much of what a controller writes on its error output is kept, in bytes.
 const ERRORS: usize = 4 * 1024;
@@ -121,7 +121,9 @@ impl Local {
             argv: &self.command,
             dir: folder,
             environment: &self.environment,
+            stdin: &[],
             sandbox: self.level(),
+            beyond: Beyond::default(),
             workspace: folder,
             time: ANSWER_TIME.into(),
             kept: (0, ERRORS),

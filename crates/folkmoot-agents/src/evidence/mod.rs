@@ -17,7 +17,7 @@ use folkmoot_runtime::{
 };
 use serde_json::Value;
 
-use crate::process::{self, Exit, Process, Ran};
+use crate::process::{self, Beyond, Exit, Process, Ran};
 
 /// How many misfits of one reply are told.
 const MISFITS: usize = 3;
@@ -57,7 +57,9 @@ impl Inspector {
                     argv: &process::shell(command),
                     dir: folder,
                     environment: &self.environment,
+                    stdin: &[],
                     sandbox: workspace.sandbox,
+                    beyond: Beyond::default(),
                     workspace: folder,
                     time: (*timeout).into(),
                     kept: (0, OUTPUT),

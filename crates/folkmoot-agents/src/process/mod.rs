@@ -10,7 +10,7 @@ mod tree;
 use std::{
     collections::BTreeMap,
     io,
-    path::Path,
+    path::{Path, PathBuf},
     process::Stdio,
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -19,7 +19,8 @@ use std::{
 use folkmoot_core::team::Sandbox;
 use futures_util::{FutureExt, future::FusedFuture};
 use tokio::{
-    process::{Child, Command},
+    io::AsyncWriteExt,
+    process::{Child, ChildStdin, Command},
     time::{sleep, timeout},
 };
 use uuid::Uuid;
@@ -55,8 +56,12 @@ pub(crate) struct Process<'a> {
     pub(crate) dir: &'a Path,
     /// All variables that it gets, but for the folder of its temporary files below `full`.
     pub(crate) environment: &'a BTreeMap<String, String>,
+    /// What it reads on its standard input, which is then closed.
+    pub(crate) stdin: &'a [u8],
     /// What it may do.
     pub(crate) sandbox: Sandbox,
+    /// And what beyond that, which its level does not give.
+    pub(crate) beyond: Beyond<'a>,
     /// The folder that it may write to at level `write`.
     pub(crate) workspace: &'a Path,
     /// How long it may take.
@@ -65,6 +70,15 @@ pub(crate) struct Process<'a> {
     pub(crate) kept: (usize, usize),
     /// Whether what it writes on its error output stands in its output, as it comes.
     pub(crate) merged: bool,
+}
+
+/// What a program needs to be of use at all, at any level.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Beyond<'a> {
+    /// Whether it reaches the network.
+    pub(crate) online: bool,
+    /// Files and folders of its own that it writes to.
+    pub(crate) writable: &'a [PathBuf],
 }
 
 /// A program that has run.
@@ -96,7 +110,8 @@ impl Process<'_> {
     /// It cannot be started; with the kind `Unsupported` because its level cannot be enforced here.
     pub(crate) async fn run(&self) -> io::Result<Ran> {
         let scratch = tempfile::tempdir()?;
-        let (child, tree) = self.start(scratch.path(), Stdio::null).await?;
+        let stdin = if self.stdin.is_empty() { Stdio::null } else { Stdio::piped };
+        let (child, tree) = self.start(scratch.path(), stdin).await?;
         let written = [(); 2].map(|()| Mutex::new(Excerpt::new(self.kept.0, self.kept.1)));
         let exit = self.attend(child, tree, &written).await?;
         let [stdout, stderr] =
@@ -113,7 +128,9 @@ impl Process<'_> {
     ) -> io::Result<Exit> {
         let (out, err) = (child.stdout.take(), child.stderr.take());
         let stderr = if self.merged { stdout } else { stderr };
-        let reading = async { tokio::join!(read(out, stdout), read(err, stderr)) }.fuse();
+        // Whoever stops reading early has not failed by that.
+        let writing = write(child.stdin.take(), self.stdin);
+        let reading = async { tokio::join!(read(out, stdout), read(err, stderr), writing) }.fuse();
         tokio::pin!(reading);
         let ended = timeout(self.time, async {
             // Whoever inherited the pipes may hold them open after the child's end.
@@ -139,8 +156,8 @@ impl Process<'_> {
         let mark = Uuid::new_v4().to_string();
         let mut command = self.command(scratch, &mark)?;
         command.stdin(stdin());
-        let Process { sandbox: level, workspace, .. } = *self;
-        let confinement = Confinement { level, workspace, scratch };
+        let Process { sandbox: level, workspace, beyond, .. } = *self;
+        let confinement = Confinement { level, workspace, scratch, beyond };
         let mut starts = 1;
         loop {
             match Tree::start(&mark, || confinement.spawn(&mut command)) {
@@ -175,6 +192,13 @@ impl Process<'_> {
         #[cfg(unix)]
         command.process_group(0);
         Ok(command)
+    }
+}
+
+/// Writes to a program and then closes its standard input, if it has one.
+async fn write(stdin: Option<ChildStdin>, text: &[u8]) {
+    if let Some(mut stdin) = stdin {
+        let _ = stdin.write_all(text).await;
     }
 }
 

@@ -9,12 +9,25 @@ use std::{io, path::Path};
 use folkmoot_core::team::Sandbox;
 use tokio::process::{Child, Command};
 
+use super::Beyond;
+
 /// Where a child may write, by its level.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Confinement<'a> {
     pub(super) level: Sandbox,
     pub(super) workspace: &'a Path,
     pub(super) scratch: &'a Path,
+    pub(super) beyond: Beyond<'a>,
+}
+
+/// What a thread keeps of its rights.
+#[derive(Clone, Debug)]
+struct Rights<'a> {
+    /// Where it may write.
+    writable: Vec<&'a Path>,
+    /// Whether modes, owners and times stay as they are.
+    keeps_metadata: bool,
+    online: bool,
 }
 
 /// Why levels below `full` cannot be enforced on this machine, if so.
@@ -27,21 +40,23 @@ impl Confinement<'_> {
     pub(super) fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         match self.level {
             Sandbox::Full => command.spawn(),
-            Sandbox::ReadOnly | Sandbox::Write => system::spawn(command, &self.writable()),
+            Sandbox::ReadOnly | Sandbox::Write => system::spawn(command, &self.rights()),
         }
     }
 
-    fn writable(&self) -> Vec<&Path> {
-        match self.level {
-            Sandbox::Write => vec![self.scratch, self.workspace],
-            Sandbox::ReadOnly | Sandbox::Full => vec![self.scratch],
-        }
+    fn rights(&self) -> Rights<'_> {
+        let beyond = self.beyond.writable.iter().map(|path| &**path).filter(|path| path.exists());
+        let workspace = (self.level == Sandbox::Write).then_some(self.workspace);
+        let writable = [self.scratch].into_iter().chain(workspace).chain(beyond);
+        let keeps_metadata = workspace.is_none() && self.beyond.writable.is_empty();
+        let writable = writable.collect();
+        Rights { writable, keeps_metadata, online: self.beyond.online }
     }
 }
 
 #[cfg(target_os = "linux")]
 mod system {
-    use std::{collections::BTreeMap, env::consts::ARCH, error::Error, io, path::Path, thread};
+    use std::{collections::BTreeMap, env::consts::ARCH, error::Error, io, thread};
 
     use landlock::{
         ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
@@ -59,6 +74,8 @@ mod system {
         process::{Child, Command},
         runtime::Handle,
     };
+
+    use super::Rights;
 
     type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -139,16 +156,17 @@ mod system {
     ];
 
     pub(super) fn examine() -> std::result::Result<(), String> {
-        let examined = ruleset().map(|_| ()).and_then(|()| filter(true).map(|_| ()));
+        let rights = Rights { writable: Vec::new(), keeps_metadata: true, online: false };
+        let examined = ruleset(&rights).map(|_| ()).and_then(|()| filter(&rights).map(|_| ()));
         examined.map_err(|error| format!("this system cannot confine processes: {error}"))
     }
 
-    pub(super) fn spawn(command: &mut Command, writable: &[&Path]) -> io::Result<Child> {
+    pub(super) fn spawn(command: &mut Command, rights: &Rights<'_>) -> io::Result<Child> {
         let runtime = Handle::current();
         thread::scope(|scope| {
             let starter = scope.spawn(|| {
                 let _inside = runtime.enter();
-                confine(writable)
+                confine(rights)
                     .map_err(|error| io::Error::new(io::ErrorKind::Unsupported, error))?;
                 command.spawn()
             });
@@ -157,15 +175,15 @@ mod system {
     }
 
     /// Gives up the rights of this thread, for good.
-    pub(super) fn confine(writable: &[&Path]) -> Result<()> {
-        let mut ruleset = ruleset()?;
-        for path in writable {
-            ruleset = ruleset.add_rule(PathBeneath::new(PathFd::new(path)?, everything()))?;
+    pub(super) fn confine(rights: &Rights<'_>) -> Result<()> {
+        let mut ruleset = ruleset(rights)?;
+        for path in &rights.writable {
+            let all = if path.is_dir() { everything() } else { AccessFs::from_file(ABI::V5) };
+            ruleset = ruleset.add_rule(PathBeneath::new(PathFd::new(path)?, all))?;
         }
         ruleset.restrict_self()?;
         give_up_administration()?;
-        let is_read_only = writable.len() == 1;
-        apply_filter(&filter(is_read_only)?)?;
+        apply_filter(&filter(rights)?)?;
         Ok(())
     }
 
@@ -187,13 +205,16 @@ mod system {
 
     /// Nothing may be written but to sinks. What any supported kernel can do must be done; the rest
     /// where it is known.
-    fn ruleset() -> Result<RulesetCreated> {
+    fn ruleset(rights: &Rights<'_>) -> Result<RulesetCreated> {
         let mut ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
             .handle_access(AccessFs::from_all(ABI::V3))?
             .set_compatibility(CompatLevel::BestEffort)
-            .handle_access(everything())?
-            .handle_access(AccessNet::from_all(ABI::V4))?
+            .handle_access(everything())?;
+        if !rights.online {
+            ruleset = ruleset.handle_access(AccessNet::from_all(ABI::V4))?;
+        }
+        let mut ruleset = ruleset
             .scope(Scope::from_all(ABI::V6))?
             .create()?
             .add_rule(PathBeneath::new(PathFd::new("/")?, AccessFs::from_read(ABI::V5)))?;
@@ -209,12 +230,26 @@ mod system {
         SeccompRule::new(vec![is_it])
     }
 
-    fn filter(is_read_only: bool) -> Result<BpfProgram> {
-        let metadata = METADATA.iter().filter(|_| is_read_only);
+    /// The sockets that are none of the network's. Those in folders may belong to servers with more
+    /// rights, whoever reaches the network.
+    fn no_network() -> std::result::Result<SeccompRule, seccompiler::BackendError> {
+        let is_other = |family: i32| {
+            let family = u64::from(family.unsigned_abs());
+            SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family)
+        };
+        let families = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].map(is_other);
+        SeccompRule::new(families.into_iter().collect::<std::result::Result<_, _>>()?)
+    }
+
+    fn filter(rights: &Rights<'_>) -> Result<BpfProgram> {
+        let metadata = METADATA.iter().filter(|_| rights.keeps_metadata);
         let mut denied: BTreeMap<_, _> =
             DENIED.iter().chain(metadata).map(|call| (*call, Vec::new())).collect();
         let requests: std::result::Result<Vec<_>, _> = SET_FLAGS.into_iter().map(request).collect();
         denied.insert(libc::SYS_ioctl, requests?);
+        if rights.online {
+            denied.insert(libc::SYS_socket, vec![no_network()?]);
+        }
         let denial = SeccompAction::Errno(libc::EPERM.unsigned_abs());
         let filter = SeccompFilter::new(denied, SeccompAction::Allow, denial, ARCH.try_into()?)?;
         Ok(filter.try_into()?)
@@ -251,7 +286,9 @@ mod tests {
         let unix_address = scratch.join("socket");
         let _unix = UnixListener::bind(&unix_address).expect("it can be bound");
         let tried = thread::spawn(move || {
-            system::confine(&[&scratch]).expect("this system can confine");
+            let writable = vec![&*scratch];
+            let rights = Rights { writable, keeps_metadata: true, online: false };
+            system::confine(&rights).expect("this system can confine");
             let _ = File::create(scratch.join("new")).expect("there it may write");
             [
                 ("tcp", TcpStream::connect(tcp_address).map(|_| ())),
@@ -281,9 +318,11 @@ mod tests {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    use std::{io, path::Path};
+    use std::io;
 
     use tokio::process::{Child, Command};
+
+    use super::Rights;
 
     const WHY: &str = "processes can be confined on Linux only";
 
@@ -291,7 +330,7 @@ mod system {
         Err(WHY.to_owned())
     }
 
-    pub(super) fn spawn(_: &mut Command, _: &[&Path]) -> io::Result<Child> {
+    pub(super) fn spawn(_: &mut Command, _: &Rights<'_>) -> io::Result<Child> {
         Err(io::Error::new(io::ErrorKind::Unsupported, WHY))
     }
 }

@@ -46,9 +46,21 @@ impl Place {
         let kept = (1000, 1000);
         let dir = workspace;
         let (environment, merged) = (&environment, false);
-        Process { argv: &argv, dir, environment, sandbox, workspace, time, kept, merged }
-            .run()
-            .await
+        let (stdin, beyond): (&[u8], _) = (&[], Beyond::default());
+        Process {
+            argv: &argv,
+            dir,
+            environment,
+            stdin,
+            sandbox,
+            beyond,
+            workspace,
+            time,
+            kept,
+            merged,
+        }
+        .run()
+        .await
     }
 
     fn is_untouched(&self, name: &str) -> bool {
@@ -243,7 +255,9 @@ async fn a_program_that_does_not_exist_is_an_error() {
     let (environment, time, dir) = (&BTreeMap::new(), Duration::from_secs(5), workspace);
     let (sandbox, kept) = (Sandbox::ReadOnly, (10, 10));
     let (argv, merged) = (&argv, false);
-    let process = Process { argv, dir, environment, sandbox, workspace, time, kept, merged };
+    let (stdin, beyond): (&[u8], _) = (&[], Beyond::default());
+    let process =
+        Process { argv, dir, environment, stdin, sandbox, beyond, workspace, time, kept, merged };
     let error = process.run().await.expect_err("there is none");
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
 }

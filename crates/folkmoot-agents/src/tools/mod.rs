@@ -22,8 +22,7 @@ use std::{
 use async_trait::async_trait;
 use folkmoot_core::{
     call::{Answer, FailureKind, Fault, Usage},
-    check::Environment,
-    team::{AgentId, Sandbox},
+    team::Sandbox,
 };
 use folkmoot_runtime::{
     backend::Response,
@@ -45,8 +44,6 @@ type Result<T> = std::result::Result<T, Fault>;
 pub struct Workbench {
     /// The environment of this process.
     ours: BTreeMap<String, String>,
-    /// What each agent's processes get of it; the others get the least.
-    environments: BTreeMap<AgentId, Environment>,
     /// Files that no agent may touch, such as Folkmoot's own.
     closed: Vec<PathBuf>,
     fetch: fetch::Fetch,
@@ -61,13 +58,7 @@ impl Workbench {
         reach: Reach,
     ) -> Workbench {
         let (ours, fetch) = (ours.into_iter().collect(), fetch::Fetch::new(reach));
-        Workbench { ours, environments: BTreeMap::new(), closed, fetch }
-    }
-
-    /// The same for agents with environments of their own.
-    #[must_use]
-    pub fn with_environments(self, environments: BTreeMap<AgentId, Environment>) -> Workbench {
-        Workbench { environments, ..self }
+        Workbench { ours, closed, fetch }
     }
 
     async fn use_tool(&self, request: &ToolRequest) -> Result<String> {
@@ -75,8 +66,7 @@ impl Workbench {
         if !request.agent.is_granted(name) {
             return Err(denied(name));
         }
-        let workspace = request.workspace.clone().unwrap_or_default();
-        let root = Path::new(&*workspace.folder);
+        let root = Path::new(&*request.place.workspace.folder);
         let arguments = &request.call.arguments;
         match name {
             "file.read" => {
@@ -102,8 +92,7 @@ impl Workbench {
             }
             "shell" => {
                 let line: shell::Line = parsed(arguments)?;
-                let policy = self.environments.get(&request.agent.id).cloned().unwrap_or_default();
-                let environment = process::environment(&policy, &self.ours);
+                let environment = process::environment(&request.place.environment, &self.ours);
                 let folder = self.open(root)?;
                 line.run(&folder, root, &environment, request.agent.sandbox).await
             }

@@ -13,7 +13,7 @@ use super::{
     folder::{Folder, inside},
     other,
 };
-use crate::process::{self, Exit, Process};
+use crate::process::{self, Beyond, Exit, Process};
 
 /// How long a command may take unless the call says otherwise, and at the most, in seconds.
 const TIMEOUT: f64 = 120.0;
@@ -49,7 +49,9 @@ impl Line {
             argv: &process::shell(&self.command),
             dir: &root.join(within),
             environment,
+            stdin: &[],
             sandbox,
+            beyond: Beyond::default(),
             workspace: root,
             time: Duration::from_secs_f64(given),
             kept: KEPT,

@@ -10,10 +10,12 @@ use std::{
 
 use folkmoot_core::{
     call::ToolCall,
+    check::Environment,
     gate::Workspace,
     key::Key,
     team::{Agent, Target},
 };
+use folkmoot_runtime::place as runtime;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -25,6 +27,7 @@ struct Place {
     bench: Workbench,
     sandbox: Sandbox,
     grants: Vec<Arc<str>>,
+    environment: Environment,
 }
 
 impl Place {
@@ -37,7 +40,8 @@ impl Place {
         let closed = vec![dir.path().join("workspace/folkmoot.sqlite")];
         let path = std::env::var("PATH").unwrap_or_default();
         let bench = Workbench::new([("PATH".to_owned(), path)], closed, Reach::new());
-        Place { dir, bench, sandbox: Sandbox::Write, grants: vec!["*".into()] }
+        let (grants, environment) = (vec!["*".into()], Environment::default());
+        Place { dir, bench, sandbox: Sandbox::Write, grants, environment }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -66,7 +70,10 @@ impl Place {
             attempt: 1,
             agent: agent.into(),
             call: ToolCall { id: "1".into(), name: name.into(), arguments },
-            workspace: Some(Workspace { folder, sandbox: self.sandbox }),
+            place: runtime::Place {
+                workspace: Workspace { folder, sandbox: self.sandbox },
+                environment: self.environment.clone(),
+            },
         };
         match self.bench.call(request).await.outcome {
             Ok(answer) => answer.text.to_string(),
@@ -339,8 +346,7 @@ mod commands {
         let ours = ours.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let allow = Environment { allow: vec!["EXTRA".into()], ..Environment::default() };
         let bench = Workbench::new(ours, Vec::new(), Reach::new());
-        let bench = bench.with_environments([("a".into(), allow)].into());
-        let place = Place { bench, ..Place::new() };
+        let place = Place { bench, environment: allow, ..Place::new() };
         let told = shell(&place, "env").await;
         assert!(told.contains("EXTRA=e") && !told.contains("sk-1"), "{told}");
     }

@@ -14,7 +14,10 @@ use folkmoot_core::{
     render::{Message, Role},
     team::{Agent, Model, Target},
 };
-use folkmoot_runtime::backend::{Backend, Delta, Request, Response};
+use folkmoot_runtime::{
+    backend::{Backend, Delta, Request, Response},
+    place::Place,
+};
 use folkmoot_stub::Stub;
 use serde_json::json;
 
@@ -75,6 +78,7 @@ pub(crate) fn request_to(provider: &str, retries: u32) -> Request {
         messages: vec![message(Role::System, "Be brief."), message(Role::User, "Say hello.")],
         tools: Vec::new(),
         max_output_tokens: None,
+        place: Place::default(),
     }
 }
 

@@ -214,7 +214,7 @@ pub(super) fn agent(agent: &Agent) -> Value {
 pub(super) fn label(target: &Target) -> Option<String> {
     match target {
         Target::Model(model) if check::is_unset(model) => None,
-        Target::Model(_) | Target::Script(_) | Target::Demo => target.label(),
+        Target::Model(_) | Target::Script(_) | Target::Demo | Target::Cli(_) => target.label(),
     }
 }
 

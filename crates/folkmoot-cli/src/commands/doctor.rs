@@ -9,7 +9,7 @@ use clap::Args;
 use folkmoot_agents::{Agents, ProviderStatus, Providers};
 use folkmoot_core::{
     file::models::{Catalog, Resolved},
-    team::Target,
+    team::{CliProgram, Target},
 };
 use folkmoot_runtime::store::SqliteStore;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ impl Doctor {
         findings.push(state(app).await);
         findings.extend(self.providers(config, &providers).await);
         findings.extend(names(&config.catalog(), &providers));
-        findings.extend([git(), locale(), clock()]);
+        findings.extend([coding_agents(), git(), locale(), clock()]);
 
         let is_ready = findings.iter().all(|finding| finding.state != State::Bad);
         if app.wants_json() {
@@ -248,20 +248,16 @@ fn askable_chain(
     providers: &Providers,
     name: &str,
 ) -> std::result::Result<String, String> {
-    let Resolved { target, fallbacks, left_out } =
+    let Resolved { target, fallbacks } =
         catalog.resolve(name).map_err(|unresolved| unresolved.message)?;
     if let Some(lack) = providers.lack(&target) {
         return Err(lack);
     }
     let label = |target: &Target| target.label().unwrap_or_default();
     let later = fallbacks.iter().map(|it| match providers.lack(&it.target) {
-        None => (it.number, label(&it.target)),
-        Some(why) => (it.number, format!("({}: {why})", label(&it.target))),
+        None => label(&it.target),
+        Some(why) => format!("({}: {why})", label(&it.target)),
     });
-    let left_out = left_out.into_iter().map(|(number, why)| (number, format!("({why})")));
-    let mut later: Vec<_> = later.chain(left_out).collect();
-    later.sort_by_key(|(number, _)| *number);
-    let later = later.into_iter().map(|(_, shown)| shown);
     Ok(std::iter::once(label(&target)).chain(later).collect::<Vec<_>>().join(" → "))
 }
 
@@ -273,6 +269,20 @@ fn git() -> Finding {
         }
         Ok(_) | Err(_) => Finding::missing("git", "git cannot be run; nothing needs it yet"),
     }
+}
+
+/// The coding agents that are installed.
+fn coding_agents() -> Finding {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = |name: &str| std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
+    let names = CliProgram::PRESETS.map(|(name, _)| name);
+    let there: Vec<&str> = names.into_iter().filter(|name| is_there(name)).collect();
+    if there.is_empty() {
+        let message = format!("none of {} is in PATH", names.join(", "));
+        return Finding::missing("agents", message)
+            .help("only teams that name one with `cli:` need it".to_owned());
+    }
+    Finding::ok("agents", there.join(", "))
 }
 
 /// Whether the terminal shows every script; on other systems than Unix it does.

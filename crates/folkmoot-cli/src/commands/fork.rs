@@ -46,11 +46,11 @@ impl Fork {
         let kept = app.kept(&self.run).await?;
         let at = self.at.as_deref().and_then(|at| at.parse().ok());
         let origin = kept.engine.load_until(&kept.run, at.unwrap_or(u64::MAX)).await?;
-        let mut tools = None;
+        let mut environments = None;
         let spec = match self.spec(app, &origin)? {
             None => None,
             Some(team) => {
-                tools = Some(Arc::new(team.workbench(app)?));
+                environments = Some(team.environments());
                 match team.spec(app) {
                     Ok(spec) => Some(Arc::new(spec)),
                     Err(exit) => return Ok(exit),
@@ -65,8 +65,8 @@ impl Fork {
         let at = self.at.as_deref().map(|at| cut(&origin, at)).transpose()?;
         let change = Change { at, spec, answers, retry: None };
         let engine = kept.engine_to_go_on(app)?;
-        let engine = match tools {
-            Some(tools) => engine.with_tools(tools),
+        let engine = match environments {
+            Some(environments) => engine.with_environments(environments),
             None => Team::engine_for(app, engine, &origin.spec)?,
         };
         drive(engine.fork(&origin, change).await?, app).await

@@ -23,13 +23,13 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
         let team = self.team.check(app)?.within_budget(self.strict_budget);
-        let tools = Arc::new(team.workbench(app)?);
+        let environments = team.environments();
         let spec = match team.spec(app) {
             Ok(spec) => spec,
             Err(exit) => return Ok(exit),
         };
         // Kept until the result is printed: to close the store takes the disk its time.
-        let engine = app.engine()?.with_tools(tools);
+        let engine = app.engine()?.with_environments(environments);
         let driver = engine.start(Arc::new(spec)).await?;
         drive(driver, app).await
     }

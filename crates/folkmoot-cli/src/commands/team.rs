@@ -6,19 +6,18 @@ use std::{
     fs::File,
     io::Read,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use anyhow::Result;
 use clap::Args;
-use folkmoot_agents::{Providers, Workbench, unenforceable};
+use folkmoot_agents::{Providers, unenforceable};
 use folkmoot_core::{
-    check::{self, Checked, Input, Source},
+    check::{self, Checked, Environment, Input, Source},
     diagnostic::{Diagnostic, Severity},
     file::overrides::{Given, Override},
     gate::Gate,
     spec::{Collaboration, Recipe, Spec, TeamSource, Warning},
-    team::{Agent, Fallback, Sandbox, Target},
+    team::{Agent, AgentId, Fallback, Sandbox, Target},
 };
 use folkmoot_runtime::engine::Engine;
 use serde_json::{Value, json};
@@ -297,17 +296,16 @@ impl Team {
         Ok(Team { checked, providers, name: recipe.name.to_string() })
     }
 
-    /// The tools of its agents, whose processes get the variables that the team file says.
-    pub(crate) fn workbench(&self, app: &App) -> Result<Workbench> {
-        let environments = self.checked.workplace.environments.clone();
-        Ok(app.workbench()?.with_environments(environments))
+    /// What the programs of its agents get of the environment.
+    pub(crate) fn environments(&self) -> BTreeMap<AgentId, Environment> {
+        self.checked.workplace.environments.clone()
     }
 
     /// The engine for a run that goes on with the team that it began with.
     pub(crate) fn engine_for(app: &App, engine: Engine, spec: &Spec) -> Result<Engine> {
         let Some(recipe) = &spec.recipe else { return Ok(engine) };
         let team = Team::check_again(app, recipe, &spec.task, [])?;
-        Ok(engine.with_tools(Arc::new(team.workbench(app)?)))
+        Ok(engine.with_environments(team.environments()))
     }
 
     /// The spec of a run that asks its models, or the exit of a command that has told what is wrong.

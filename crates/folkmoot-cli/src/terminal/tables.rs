@@ -146,6 +146,7 @@ fn target(target: &Target) -> String {
             None => "script".to_owned(),
         },
         Target::Demo => "demo".to_owned(),
+        Target::Cli(cli) => cli.to_string(),
     }
 }
 

@@ -15,6 +15,7 @@ fn page(called: &Called, bench: &Bench) -> String {
         (r"\d+\.\d GB", "N GB"),
         (r"\d{4}-\d\d-\d\dT[\d:]+Z", "NOW"),
         (r"git version .*", "git version V"),
+        (r"(?m)^. agents .*\n(?: +→ only teams .*\n)?", ""),
     ] {
         page = Regex::new(pattern).expect("it is a pattern").replace_all(&page, plain).into_owned();
     }

@@ -2,6 +2,8 @@
 
 mod bench;
 mod check;
+#[cfg(unix)]
+mod clis;
 mod config;
 mod conformance;
 mod controllers;

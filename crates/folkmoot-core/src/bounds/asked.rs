@@ -40,7 +40,8 @@ impl<'a> Asked<'a> {
             Target::Model(_) | Target::Script(_) if self.leads => true,
             Target::Model(_) => !self.agent.grants.is_empty(),
             Target::Script(script) => replies(script).any(|it| tool_calls(it) > 0),
-            Target::Demo => false,
+            // It uses tools of its own.
+            Target::Demo | Target::Cli(_) => false,
         }
     }
 
@@ -53,7 +54,7 @@ impl<'a> Asked<'a> {
             Target::Script(script) => {
                 Most::of(replies(script).map(tool_calls).max().unwrap_or_default())
             }
-            Target::Demo => Most::NOTHING,
+            Target::Demo | Target::Cli(_) => Most::NOTHING,
         }
     }
 
@@ -87,6 +88,7 @@ impl<'a> Asked<'a> {
                 .times(self.attempts())
             }
             Target::Demo => Used::exactly(DEMO_USAGE).times(self.attempts()),
+            Target::Cli(_) => Used::UNKNOWN,
         }
     }
 
@@ -116,6 +118,8 @@ impl<'a> Asked<'a> {
                 }
             }
             Target::Demo => DEMO_USAGE,
+            // What it reads and writes is its own business.
+            Target::Cli(_) => Tokens::default(),
         }
     }
 
@@ -133,6 +137,7 @@ impl<'a> Asked<'a> {
             Target::Script(script) if script.replies.is_empty() => longest(script).or(read),
             Target::Script(script) => longest(script),
             Target::Demo => read + DEMO_REPLY,
+            Target::Cli(_) => Most::UNKNOWN,
         }
     }
 
@@ -144,7 +149,7 @@ impl<'a> Asked<'a> {
     pub(super) fn model(&self) -> Option<&'a Model> {
         match self.target {
             Target::Model(model) => Some(model),
-            Target::Script(_) | Target::Demo => None,
+            Target::Script(_) | Target::Demo | Target::Cli(_) => None,
         }
     }
 
@@ -193,6 +198,14 @@ impl Used {
         output: Most::NOTHING,
         total: Most::NOTHING,
         cost: Most::NOTHING,
+    };
+
+    /// Nobody can tell beforehand.
+    const UNKNOWN: Used = Used {
+        input: Most::UNKNOWN,
+        output: Most::UNKNOWN,
+        total: Most::UNKNOWN,
+        cost: Most::UNKNOWN,
     };
 
     fn exactly(tokens: Tokens) -> Used {

@@ -38,7 +38,7 @@ use crate::{
     },
     programs::{Clocks, Dispatch, controller::USUAL_CALLS},
     spec::{Choice, Collaboration, Recipe, Spec, TeamSource, Warning},
-    team::Team,
+    team::{Agent, Target, Team},
 };
 
 /// All that a run is made of. The core reads no files and no environment, so it is given both.
@@ -351,14 +351,19 @@ impl Checked {
         bounds: Bounds,
     ) {
         self.bounds = Some(bounds);
-        let uses_tools = self.team.everyone().any(|agent| !agent.grants.is_empty());
+        let works = |agent: &Agent| {
+            let later = agent.fallbacks.iter().map(|later| &later.target);
+            let mut targets = [&agent.target].into_iter().chain(later);
+            !agent.grants.is_empty() || targets.any(|target| matches!(target, Target::Cli(_)))
+        };
+        let needs_place = self.team.everyone().any(works);
         self.spec = Some(Spec {
             team: self.team.clone(),
             task: input.task.unwrap_or_default().into(),
             collaboration,
             auto,
             limits: team::limits(file),
-            workspace: uses_tools.then(|| self.workplace.workspace()),
+            workspace: needs_place.then(|| self.workplace.workspace()),
             warnings: Vec::new(),
             recipe: self.workplace.sets_nothing().then(|| input.recipe()),
         });

@@ -13,8 +13,11 @@ use crate::{
     gate::Workspace,
     limits::Limits,
     money::Money,
-    names::slug,
-    team::{Agent, AgentId, Fallback, MAX_STEPS, Model, PARENT, Sandbox, Target, Team},
+    names::{slug, suggestion},
+    team::{
+        Agent, AgentId, Cli, CliInput, CliOutput, CliProgram, Fallback, MAX_STEPS, Model,
+        OwnProgram, PARENT, Sandbox, Target, Team,
+    },
 };
 
 /// How many model calls a turn of the lead may take, unless given.
@@ -89,6 +92,7 @@ pub(super) fn members(file: &Fields, input: &Input<'_>, told: &mut Vec<Diagnosti
     let mut builder = Builder { file, input, told };
     let mut agents: Vec<_> = named.iter().map(|agent| builder.agent(agent)).collect();
     builder.check_costs(&named, &mut agents);
+    builder.check_unbounded(&named, &mut agents);
     Members {
         workplace: Workplace {
             sandbox: ceiling(file),
@@ -243,6 +247,9 @@ impl Builder<'_> {
         if fields.flag("demo") == Some(true) {
             return alone(Target::Demo);
         }
+        if let Some(item) = fields.get("cli") {
+            return alone(self.cli(item));
+        }
         if BACK_ENDS.into_iter().any(|key| fields.is_broken(key)) {
             return alone(unset());
         }
@@ -255,6 +262,17 @@ impl Builder<'_> {
             Some(model) => self.resolve(model, &Place { span: None, path: "default_model".into() }),
             None => alone(self.without_model(agent)),
         }
+    }
+
+    /// A coding agent on the command line.
+    fn cli(&mut self, item: &Item) -> Target {
+        let name = item.text().map_or("", |name| name);
+        let program = item.fields().map(own_program).or_else(|| CliProgram::preset(name));
+        let Some(program) = program else {
+            self.told.push(unknown_cli(name).at(&item.place));
+            return unset();
+        };
+        Target::Cli(Cli { program, model: None })
     }
 
     /// Nothing answers: that keeps a run from starting, but a file is no worse for it. Where it has
@@ -292,15 +310,38 @@ impl Builder<'_> {
 
     fn resolve(&mut self, model: &str, place: &Place) -> Chain {
         match self.input.catalog.resolve(model) {
-            Ok(Resolved { target, fallbacks, left_out }) => {
-                let told = left_out.iter().map(|(number, why)| left_out_of(model, *number, why));
-                self.told.extend(told.map(|told| told.at(place)));
-                (target, fallbacks)
-            }
+            Ok(Resolved { target, fallbacks }) => (target, fallbacks),
             Err(Unresolved { code, message, help }) => {
                 self.told.push(Diagnostic::error(code, message).at(place).help(help));
                 alone(unset())
             }
+        }
+    }
+
+    /// What a coding agent uses nobody knows before it is done, so no limit of tokens or money can be
+    /// kept that it counts against.
+    fn check_unbounded(&mut self, named: &[Named<'_>], agents: &mut [Agent]) {
+        let limit_of = |fields: &Fields| {
+            let limits = fields.fields("limits")?;
+            let item = limits.get("tokens").or_else(|| limits.get("cost_usd"))?;
+            Some(item.place.clone())
+        };
+        let run = limit_of(self.file);
+        for (named, agent) in named.iter().zip(agents) {
+            let Some(limit) = limit_of(named.fields).or_else(|| run.clone()) else { continue };
+            let help = || "limit calls and time instead".to_owned();
+            if let Target::Cli(cli) = &agent.target {
+                let message = format!("the limit cannot be kept: nobody knows what {cli} will use");
+                let told = Diagnostic::error("unbounded_agent", message).at(&limit);
+                self.told.push(told.help(help()));
+            }
+            agent.fallbacks.retain(|Fallback { number, target }| {
+                let Target::Cli(cli) = target else { return true };
+                let why = format!("nobody knows what {cli} will use, and a limit is to be kept");
+                let told = left_out_of(&agent.name, *number, &why).at(&limit);
+                self.told.push(told.help(help()));
+                false
+            });
         }
     }
 
@@ -346,12 +387,37 @@ pub fn left_out_of(whose: &str, number: u32, why: &str) -> Diagnostic {
 fn unpriced(target: &Target) -> Option<&Model> {
     match target {
         Target::Model(model) => Some(model).filter(|it| it.price.is_none() && !is_unset(it)),
-        Target::Script(_) | Target::Demo => None,
+        Target::Script(_) | Target::Demo | Target::Cli(_) => None,
     }
 }
 
 fn price_of(model: &Model) -> String {
     format!("give it in the config, under [prices.\"{model}\"]")
+}
+
+fn own_program(fields: &Fields) -> CliProgram {
+    CliProgram::Own(OwnProgram {
+        command: fields.texts("command"),
+        input: match fields.text("input").map(|it| &**it) {
+            Some("file") => CliInput::File,
+            Some("arg") => CliInput::Arg,
+            Some(_) | None => CliInput::Stdin,
+        },
+        output: match fields.text("output").map(|it| &**it) {
+            Some("json") => CliOutput::Json,
+            Some("jsonl") => CliOutput::Jsonl,
+            Some(_) | None => CliOutput::Text,
+        },
+    })
+}
+
+/// Says that there is no such coding agent.
+fn unknown_cli(name: &str) -> Diagnostic {
+    let known = CliProgram::PRESETS.map(|(name, _)| name);
+    let help = suggestion(name, known)
+        .unwrap_or_else(|| format!("known: {}; or {{ command: [...] }}", known.join(", ")));
+    let message = format!("unknown coding agent {}", quoted(name));
+    Diagnostic::error("unknown_cli", message).help(help)
 }
 
 /// The keys that say what answers for an agent.

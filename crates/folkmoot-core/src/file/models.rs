@@ -7,7 +7,7 @@ use crate::{
     loops,
     money::Price,
     names,
-    team::{FIRST_TARGET, Fallback, Model, Target},
+    team::{Cli, FIRST_TARGET, Fallback, Model, Target},
 };
 
 /// The provider that is built in, offline, and needs no key.
@@ -26,8 +26,8 @@ pub struct Catalog {
     pub default_model: Option<String>,
     /// Names that stand for a target, or for a chain of them.
     pub aliases: BTreeMap<String, Vec<String>>,
-    /// Names that stand for a program, and which.
-    pub programs: BTreeMap<String, String>,
+    /// Names that stand for a coding agent on the command line, and which.
+    pub programs: BTreeMap<String, Cli>,
     /// The providers that can be reached, besides `demo`.
     pub providers: BTreeSet<String>,
     /// Prices, where known, by `provider/model`.
@@ -45,8 +45,6 @@ pub struct Resolved {
     pub target: Target,
     /// The later ones.
     pub fallbacks: Vec<Fallback>,
-    /// The later ones that cannot be asked: their numbers, and why.
-    pub left_out: Vec<(u32, String)>,
 }
 
 /// Why a name means nothing.
@@ -60,24 +58,15 @@ pub struct Unresolved {
     pub help: Option<String>,
 }
 
-/// An element of a chain: a target, or why it can be none.
-type Link = Result<Target, Unresolved>;
-
 impl Catalog {
     /// What `name` means: `provider/model`, or an alias.
     pub fn resolve(&self, name: &str) -> Result<Resolved, Unresolved> {
         let mut chain = Vec::new();
         self.expand(name.trim(), &mut Vec::new(), &mut chain)?;
-        let mut links = (FIRST_TARGET..).zip(chain);
-        let target = links.next().map_or_else(|| Err(self.unknown_model(name)), |(_, it)| it)?;
-        let mut resolved = Resolved { target, fallbacks: Vec::new(), left_out: Vec::new() };
-        for (number, link) in links {
-            match link {
-                Ok(target) => resolved.fallbacks.push(Fallback { number, target }),
-                Err(unfit) => resolved.left_out.push((number, unfit.message)),
-            }
-        }
-        Ok(resolved)
+        let mut targets = (FIRST_TARGET..).zip(chain);
+        let (_, target) = targets.next().ok_or_else(|| self.unknown_model(name))?;
+        let fallbacks = targets.map(|(number, target)| Fallback { number, target }).collect();
+        Ok(Resolved { target, fallbacks })
     }
 
     /// Adds what `name` stands for to `chain`; an alias inside a chain stands for all of its own.
@@ -85,7 +74,7 @@ impl Catalog {
         &'a self,
         name: &'a str,
         trail: &mut Vec<&'a str>,
-        chain: &mut Vec<Link>,
+        chain: &mut Vec<Target>,
     ) -> Result<(), Unresolved> {
         let Some(targets) = self.aliases.get(name) else {
             chain.push(self.link(name).map_err(|error| error.through(trail))?);
@@ -121,15 +110,14 @@ impl Catalog {
         faults.sort_by_key(|(alias, _)| *alias);
         if faults.is_empty() {
             let resolve = |alias| Some((Some(alias), self.resolve(alias).err()?));
-            let ill_sized = self.aliases.keys().map(String::as_str).filter_map(resolve);
-            faults.extend(ill_sized.filter(|(_, it)| it.code != UNSUPPORTED).take(ENOUGH));
+            faults.extend(self.aliases.keys().map(String::as_str).filter_map(resolve).take(ENOUGH));
         }
         faults.truncate(ENOUGH);
         let default = self.default_model.as_deref().filter(|name| {
             let name = name.trim();
             !self.aliases.contains_key(name) && !self.programs.contains_key(name)
         });
-        let unknown = default.and_then(|name| self.link(name.trim()).and_then(|it| it).err());
+        let unknown = default.and_then(|name| self.link(name.trim()).err());
         faults.extend(unknown.map(|unresolved| (None, unresolved)));
         faults
     }
@@ -151,13 +139,10 @@ impl Catalog {
         first.take(ENOUGH).map(told).collect()
     }
 
-    /// The target `name`, which is no alias of targets; the error of an unknown one comes first, as no
-    /// chain with it can be read.
-    fn link(&self, name: &str) -> Result<Link, Unresolved> {
-        if let Some(program) = self.programs.get(name) {
-            return Ok(Err(unsupported(name, program)));
-        }
-        self.target(name).map(Ok)
+    /// The target `name`, which is no alias of targets.
+    fn link(&self, name: &str) -> Result<Target, Unresolved> {
+        let program = self.programs.get(name);
+        program.map_or_else(|| self.target(name), |it| Ok(Target::Cli(it.clone())))
     }
 
     fn target(&self, name: &str) -> Result<Target, Unresolved> {
@@ -215,14 +200,6 @@ impl Unresolved {
             }
         }
     }
-}
-
-const UNSUPPORTED: &str = "unsupported";
-
-fn unsupported(name: &str, program: &str) -> Unresolved {
-    let (name, program) = (quoted(name), quoted(program));
-    let message = format!("{name} is the program {program}, and programs cannot be asked yet");
-    Unresolved { code: UNSUPPORTED, message, help: None }
 }
 
 fn cycle(trail: &[&str], again: &str) -> Unresolved {

@@ -4,7 +4,7 @@ use crate::file::{
     collaboration::COLLABORATION,
     extensions::EXTENSIONS,
     script::SCRIPT,
-    shape::{ENDLESS, Field, List, MANY, Record, Shape, Zero},
+    shape::{ENDLESS, Field, List, MANY, Record, SOME, Shape, Zero},
 };
 
 /// A team file.
@@ -73,7 +73,7 @@ const RUNNING: &[Field] = &[
     Field::new("script", Shape::Record(&SCRIPT), SCRIPT.doc),
     Field::new("demo", Shape::Flag, "Whether it gives canned offline replies.").default("false"),
     Field::new("acp", Shape::Later, "An ACP agent that answers for it."),
-    Field::new("cli", Shape::Later, "A command line program that answers for it."),
+    Field::new("cli", Shape::TextOr(&CLI), CLI.doc),
     Field::new("a2a", Shape::Later, "A remote A2A agent that answers for it."),
     Field::new("grants", TEXTS, "The tools it may use: file.read, shell, …")
         .default("[]; what is not granted is denied"),
@@ -86,6 +86,24 @@ const RUNNING: &[Field] = &[
     Field::new("inherit_env", Shape::Flag, "Whether its processes get all our variables.")
         .default("false"),
 ];
+
+static CLI: Record = Record {
+    name: "cli",
+    noun: "key",
+    doc: "A coding agent on the command line that answers for it: claude, codex, gemini, opencode, or a command.",
+    groups: &[&[
+        Field::new(
+            "command",
+            Shape::List(List { of: &Shape::Text, what: "words", ..SOME }),
+            "The program and its arguments; no shell reads them.",
+        )
+        .required(),
+        Field::new("input", Shape::Word(&["stdin", "file", "arg"]), "How it gets the prompt.")
+            .default("stdin"),
+        Field::new("output", Shape::Word(&["text", "json", "jsonl"]), "How it gives its reply.")
+            .default("text"),
+    ]],
+};
 
 static LIMITS: Record = Record {
     name: "limits",

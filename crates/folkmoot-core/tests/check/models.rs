@@ -4,7 +4,7 @@ use expect_test::expect;
 use folkmoot_core::{
     file::models::Unresolved,
     money::Money,
-    team::{Agent, Target},
+    team::{Agent, Cli, CliInput, CliOutput, CliProgram, Target},
 };
 
 use crate::{Case, catalog};
@@ -17,7 +17,7 @@ fn one(agent: &str) -> Agent {
 fn model(agent: &Agent) -> String {
     match &agent.target {
         Target::Model(model) => model.to_string(),
-        Target::Script(_) | Target::Demo => panic!("{} has no model", agent.name),
+        Target::Script(_) | Target::Demo | Target::Cli(_) => panic!("{} has no model", agent.name),
     }
 }
 
@@ -40,31 +40,59 @@ fn chain(agent: &Agent) -> String {
 }
 
 #[test]
-fn an_alias_may_stand_for_a_chain_whose_numbers_stay_when_one_is_left_out() {
+fn an_alias_may_stand_for_a_chain_of_models_and_coding_agents() {
     let mut case = Case::new("agents: [{ name: a, model: best }]\n");
     assert_eq!(chain(&case.spec().team.agents[0]), "1 anthropic/sonnet, 2 openai/gpt");
     case.tells(&expect![""]);
 
     let chain_of = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
     case.catalog.aliases.insert("codex".into(), chain_of(&["openai/gpt"]));
-    case.catalog.programs.insert("coder".into(), "codex".into());
+    case.catalog.programs.insert("coder".into(), codex());
     case.catalog.aliases.insert("best".into(), chain_of(&["fast", "coder", "claude", " demo "]));
-    let expected = "1 openai/mini, 3 anthropic/sonnet, 4 openai/gpt, 5 demo";
+    let expected = "1 openai/mini, 2 codex/gpt-5, 3 anthropic/sonnet, 4 openai/gpt, 5 demo";
     assert_eq!(chain(&case.spec().team.agents[0]), expected);
+    case.tells(&expect![""]);
+}
+
+fn codex() -> Cli {
+    Cli { program: CliProgram::Codex, model: Some("gpt-5".into()) }
+}
+
+#[test]
+fn an_alias_that_stands_for_nothing_is_refused() {
+    let mut case = Case::new("agents: [{ name: a, model: coder }, { name: b, model: none }]\n");
+    case.catalog.programs.insert("coder".into(), codex());
+    case.catalog.aliases.insert("none".into(), Vec::new());
     case.tells(&expect![[r#"
-        1:28 agents[0].model warning[target_left_out] target 2 of "best" is left out: "coder" is the program "codex", and programs cannot be asked yet
+        1:55 agents[1].model error[unknown_model] the alias "none" stands for nothing | help: name a target
     "#]]);
 }
 
 #[test]
-fn a_chain_that_begins_with_what_cannot_be_asked_is_refused() {
-    let mut case = Case::new("agents: [{ name: a, model: coder }, { name: b, model: none }]\n");
-    case.catalog.programs.insert("coder".into(), "codex".into());
-    case.catalog.aliases.insert("none".into(), Vec::new());
-    case.tells(&expect![[r#"
-        1:28 agents[0].model error[unsupported] "coder" is the program "codex", and programs cannot be asked yet
-        1:55 agents[1].model error[unknown_model] the alias "none" stands for nothing | help: name a target
-    "#]]);
+fn a_coding_agent_is_a_preset_or_a_command() {
+    assert_eq!(one("cli: claude").target.label().as_deref(), Some("claude"));
+    let own = one("cli: { command: [/opt/bin/agent, --quiet], input: file, output: jsonl }");
+    assert_eq!((own.target.label().as_deref(), own.retries), (Some("agent"), 0));
+    let Target::Cli(Cli { program: CliProgram::Own(own), model: None }) = own.target else {
+        panic!("it is a command");
+    };
+    assert_eq!((own.input, own.output), (CliInput::File, CliOutput::Jsonl));
+    assert_eq!(*own.command, ["/opt/bin/agent".into(), "--quiet".into()]);
+    Case::new("agents: [{ name: a, cli: codx }, { name: b, cli: { command: [] } }, { name: c, cli: codex, model: openai/gpt }]\n")
+        .tells(&expect![[r#"
+            1:26 agents[0].cli error[unknown_cli] unknown coding agent "codx" | help: did you mean "codex"?
+            1:61 agents[1].cli.command error[bad_value] command must have 1 to 1000 words; it has 0
+            1:92 agents[2].model error[two_back_ends] agent "c" has two back-ends, cli and model; give one | 1:80 the other one
+        "#]]);
+}
+
+#[test]
+fn no_limit_of_tokens_or_money_holds_for_a_coding_agent() {
+    Case::new("agents: [{ name: a, cli: codex }, { name: b, cli: claude, limits: { cost_usd: 1 } }]\nlimits: { tokens: 9 }\n")
+        .tells(&expect![[r#"
+            1:79 agents[1].limits.cost_usd error[unbounded_agent] the limit cannot be kept: nobody knows what claude will use | help: limit calls and time instead
+            2:19 limits.tokens error[unbounded_agent] the limit cannot be kept: nobody knows what codex will use | help: limit calls and time instead
+        "#]]);
 }
 
 #[test]
@@ -88,7 +116,7 @@ fn faults(aliases: &[(&str, &[&str])], default_model: Option<&str>) -> Vec<Strin
         ((*name).to_owned(), chain.iter().map(|it| (*it).to_owned()).collect())
     };
     catalog.aliases = aliases.iter().map(owned).collect();
-    catalog.programs = [("codex".to_owned(), "codex".to_owned())].into();
+    catalog.programs = [("codex".to_owned(), codex())].into();
     catalog.default_model = default_model.map(str::to_owned);
     let told = |(alias, it): (Option<&str>, Unresolved)| {
         format!("{} {}: {}", alias.unwrap_or("-"), it.code, it.message)

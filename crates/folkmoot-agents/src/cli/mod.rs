@@ -1,0 +1,174 @@
+//! Coding agents on the command line (agents.md §2): each call starts one, with the prompt, and ends
+//! with it.
+//!
+//! How one is started and what its rights are called stands in `presets`; how its record is read, in
+//! `records`. It reaches the network, since its model is there, and writes to files of its own; what
+//! else it may write the operating system holds it to, like any other process.
+
+mod presets;
+mod records;
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use folkmoot_core::{
+    call::{FailureKind, Fault, Tokens, Usage},
+    render::{Message, Role},
+    team::{Cli, CliInput, Sandbox},
+};
+use folkmoot_runtime::backend::{Delta, OnDelta, Request, Response};
+
+use self::{presets::Start, records::Told};
+use crate::{
+    process::{self, Beyond, Exit, Process, Ran},
+    usage::estimated_tokens,
+};
+
+/// How long a call may take that no clock of its run ends.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// How many bytes of the beginning and of the end of each output are kept.
+const KEPT: (usize, usize) = (16 << 20, 16 << 20);
+
+/// How much of the end of an output stands in a fault, in characters.
+const END: usize = 400;
+
+/// The longest prompt that is handed over as an argument, in bytes.
+const ARGUMENT: usize = 100 << 10;
+
+/// Asks `cli`, whose programs get what they may have of `ours`.
+pub(crate) async fn perform(
+    cli: &Cli,
+    ours: &BTreeMap<String, String>,
+    request: &Request,
+    on_delta: OnDelta<'_>,
+) -> Response {
+    let prompt = prompt(&request.messages);
+    let mut usage = unreported(prompt.len(), 0);
+    let outcome = match ask(cli, ours, request, &prompt).await {
+        Ok(told) => {
+            usage = told.usage.unwrap_or_else(|| unreported(prompt.len(), told.answer.text.len()));
+            on_delta(Delta::Text(&told.answer.text));
+            Ok(Arc::new(told.answer))
+        }
+        Err(fault) => {
+            if matches!(&fault, Fault::Failed { kind: FailureKind::Spawn, .. }) {
+                usage = Usage::default();
+            }
+            Err(fault)
+        }
+    };
+    Response { outcome, usage }
+}
+
+/// What nobody reported.
+fn unreported(read: usize, written: usize) -> Usage {
+    let (input, output) = (estimated_tokens(read), estimated_tokens(written));
+    Usage { tokens: Tokens { input, output, ..Tokens::default() }, cost: None, estimated: true }
+}
+
+async fn ask(
+    cli: &Cli,
+    ours: &BTreeMap<String, String>,
+    request: &Request,
+    prompt: &str,
+) -> Result<Told, Fault> {
+    let environment = process::environment(&request.place.environment, ours);
+    let level = level(request);
+    let home = environment.get("HOME").map(Path::new);
+    let mut start = Start::of(cli, level, &request.agent, home);
+    // A private file is gone with the call.
+    let file = tempfile::NamedTempFile::new().map_err(|error| unstarted(cli, &error))?;
+    match start.input {
+        CliInput::Stdin => {}
+        CliInput::File => {
+            std::fs::write(file.path(), prompt).map_err(|error| unstarted(cli, &error))?;
+            start.argv.push(file.path().to_string_lossy().into_owned());
+        }
+        CliInput::Arg if prompt.len() > ARGUMENT || prompt.contains('\0') => {
+            let text = format!("{cli}: the prompt is no argument: it is too long, or holds a NUL");
+            return Err(Fault::failed(FailureKind::Config, text));
+        }
+        CliInput::Arg => start.argv.extend(["--".to_owned(), prompt.to_owned()]),
+    }
+    let mut variables = environment.clone();
+    variables.extend(start.variables);
+    let folder = Path::new(&*request.place.workspace.folder);
+    let process = Process {
+        argv: &start.argv,
+        dir: folder,
+        environment: &variables,
+        stdin: if start.input == CliInput::Stdin { prompt.as_bytes() } else { &[] },
+        sandbox: level,
+        beyond: Beyond { online: true, writable: &start.writable },
+        workspace: folder,
+        time: LONGEST,
+        kept: KEPT,
+        merged: false,
+    };
+    let began = Instant::now();
+    let ran = process.run().await.map_err(|error| unstarted(cli, &error))?;
+    records::read(start.record, &ran)
+        .map_err(|why| failed(cli, &start.argv, &ran, began.elapsed(), why))
+}
+
+/// What it may do: what its team allows, and no more than it was granted. What is granted to a coding
+/// agent is coarse; whoever may neither write files nor run commands only reads.
+fn level(request: &Request) -> Sandbox {
+    let agent = &request.agent;
+    let may_write = agent.is_granted("file.write") || agent.is_granted("shell");
+    if may_write { agent.sandbox } else { Sandbox::ReadOnly }
+}
+
+/// The conversation as one text: programs know of one prompt only.
+fn prompt(messages: &[Message]) -> String {
+    let told = messages.iter().map(|message| match message.role {
+        Role::System | Role::User | Role::Tool => message.content.to_string(),
+        Role::Assistant => format!("You said before:\n\n{}", message.content),
+    });
+    told.collect::<Vec<_>>().join("\n\n")
+}
+
+fn unstarted(cli: &Cli, error: &io::Error) -> Fault {
+    match error.kind() {
+        io::ErrorKind::Unsupported => {
+            let text = format!("sandbox_unavailable: {error}");
+            Fault::failed(FailureKind::Unsupported, text)
+        }
+        io::ErrorKind::NotFound => {
+            let text = format!("{cli} is not installed, or not in PATH");
+            Fault::failed(FailureKind::Spawn, text)
+        }
+        _ => Fault::failed(FailureKind::Spawn, format!("{cli} cannot be started: {error}")),
+    }
+}
+
+/// A fault names the command, how it ended, how long it took and what it wrote last.
+fn failed(cli: &Cli, argv: &[String], ran: &Ran, took: Duration, why: records::Failed) -> Fault {
+    let program = argv.first().map_or("", |program| program);
+    let ended = match ran.exit {
+        Exit::Code(code) => format!("exit code {code}"),
+        Exit::Killed(Some(signal)) => format!("killed by signal {signal}"),
+        Exit::Killed(None) => "killed".to_owned(),
+        Exit::TimedOut => "timed out".to_owned(),
+    };
+    let last = [&ran.stderr, &ran.stdout].into_iter().find(|it| !it.trim().is_empty());
+    let last = last.map_or("", |text| text.trim());
+    let cut = last.char_indices().rev().nth(END - 1).map_or(0, |(at, _)| at);
+    let last = &last[cut..];
+    let seconds = took.as_secs_f64();
+    let records::Failed { kind, text } = why;
+    let text = match text {
+        Some(text) => format!("{cli}: {text} ({program}, {ended} after {seconds:.1} s)"),
+        None => format!("{cli}: {program}, {ended} after {seconds:.1} s: {last}"),
+    };
+    Fault::failed(kind, text)
+}
+
+#[cfg(all(test, unix))]
+mod tests;

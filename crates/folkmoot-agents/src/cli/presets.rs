@@ -1,0 +1,128 @@
+//! How coding agents are started, and what their rights are called (agents.md §2).
+
+use std::path::{Path, PathBuf};
+
+use folkmoot_core::team::{Agent, Cli, CliInput, CliOutput, CliProgram, Sandbox};
+
+use super::records::Record;
+
+/// A start of a coding agent.
+pub(super) struct Start {
+    /// It and its arguments, but for a prompt.
+    pub(super) argv: Vec<String>,
+    pub(super) input: CliInput,
+    pub(super) record: Record,
+    /// Variables that are its rights.
+    pub(super) variables: Vec<(String, String)>,
+    /// Where it keeps what it must.
+    pub(super) writable: Vec<PathBuf>,
+}
+
+impl Start {
+    /// A start of `cli` for `agent` at this level, at home in `home`.
+    pub(super) fn of(cli: &Cli, level: Sandbox, agent: &Agent, home: Option<&Path>) -> Start {
+        let (argv, record, state): (Vec<String>, _, &[&str]) = match &cli.program {
+            CliProgram::Claude => {
+                (claude(cli, level, agent), Record::Claude, &[".claude", ".claude.json"])
+            }
+            CliProgram::Codex => (codex(cli, level), Record::Codex, &[".codex"]),
+            CliProgram::Gemini => (gemini(cli, level), Record::Gemini, &[".gemini"]),
+            CliProgram::Opencode => (
+                with_model(["opencode", "run", "--format", "json"], "--model", cli),
+                Record::Opencode,
+                &[
+                    ".local/share/opencode",
+                    ".local/state/opencode",
+                    ".cache/opencode",
+                    ".config/opencode",
+                ],
+            ),
+            CliProgram::Own(own) => {
+                let argv = own.command.iter().map(ToString::to_string).collect();
+                let record = match own.output {
+                    CliOutput::Text => Record::Text,
+                    CliOutput::Json => Record::Json,
+                    CliOutput::Jsonl => Record::Jsonl,
+                };
+                let (variables, writable) = (Vec::new(), Vec::new());
+                return Start { argv, input: own.input, record, variables, writable };
+            }
+        };
+        let variables = match cli.program {
+            CliProgram::Opencode => {
+                vec![("OPENCODE_PERMISSION".to_owned(), permissions(level, agent))]
+            }
+            CliProgram::Claude | CliProgram::Codex | CliProgram::Gemini | CliProgram::Own(_) => {
+                Vec::new()
+            }
+        };
+        let writable = home.into_iter().flat_map(|home| state.iter().map(|path| home.join(path)));
+        Start { argv, input: CliInput::Stdin, record, variables, writable: writable.collect() }
+    }
+}
+
+fn with_model<const N: usize>(argv: [&str; N], flag: &str, cli: &Cli) -> Vec<String> {
+    let model = cli.model.as_deref().into_iter().flat_map(|model| [flag, model]);
+    argv.into_iter().chain(model).map(str::to_owned).collect()
+}
+
+/// The tools of Claude Code by the grants that they come under.
+const CLAUDE: [(&str, &str); 8] = [
+    ("file.read", "Read"),
+    ("file.list", "Glob"),
+    ("search", "Grep"),
+    ("file.write", "Write"),
+    ("file.write", "Edit"),
+    ("file.write", "NotebookEdit"),
+    ("shell", "Bash"),
+    ("fetch", "WebFetch"),
+];
+
+fn claude(cli: &Cli, level: Sandbox, agent: &Agent) -> Vec<String> {
+    let writes = |grant: &str| grant == "file.write" || grant == "shell";
+    let is_allowed =
+        |grant: &str| agent.is_granted(grant) && !(writes(grant) && level == Sandbox::ReadOnly);
+    let named = |wanted: bool| {
+        let tools = CLAUDE.iter().filter(|(grant, _)| is_allowed(grant) == wanted);
+        tools.map(|(_, tool)| *tool).collect::<Vec<_>>().join(",")
+    };
+    let mut argv = with_model(["claude", "-p", "--output-format", "json"], "--model", cli);
+    for (flag, tools) in [("--allowedTools", named(true)), ("--disallowedTools", named(false))] {
+        if !tools.is_empty() {
+            argv.extend([flag.to_owned(), tools]);
+        }
+    }
+    argv
+}
+
+fn codex(cli: &Cli, level: Sandbox) -> Vec<String> {
+    let sandbox = match level {
+        Sandbox::ReadOnly => "read-only",
+        Sandbox::Write => "workspace-write",
+        Sandbox::Full => "danger-full-access",
+    };
+    let argv = ["codex", "exec", "--json", "--skip-git-repo-check", "--sandbox", sandbox];
+    let mut argv = with_model(argv, "--model", cli);
+    argv.push("-".to_owned());
+    argv
+}
+
+fn gemini(cli: &Cli, level: Sandbox) -> Vec<String> {
+    let approves = match level {
+        Sandbox::ReadOnly => "default",
+        Sandbox::Write => "auto_edit",
+        Sandbox::Full => "yolo",
+    };
+    let argv = ["gemini", "--output-format", "json", "--approval-mode", approves];
+    with_model(argv, "--model", cli)
+}
+
+fn permissions(level: Sandbox, agent: &Agent) -> String {
+    let is_allowed = |grant: &str, writes: bool| {
+        let allowed = agent.is_granted(grant) && !(writes && level == Sandbox::ReadOnly);
+        if allowed { "allow" } else { "deny" }
+    };
+    let (edit, bash) = (is_allowed("file.write", true), is_allowed("shell", true));
+    let webfetch = is_allowed("fetch", false);
+    serde_json::json!({ "edit": edit, "bash": bash, "webfetch": webfetch }).to_string()
+}
