@@ -240,6 +240,7 @@ impl Config {
         Catalog {
             default_model: self.default_model.as_ref().map(|it| it.value.clone()),
             aliases: self.aliases.iter().filter_map(chain).collect(),
+            built_in: built_in(&providers),
             programs: self.aliases.iter().filter_map(program).collect(),
             providers: providers.statuses().map(|status| status.name.clone()).collect(),
             prices: self.prices.clone(),
@@ -247,6 +248,23 @@ impl Config {
             context_windows: self.context_windows.clone(),
         }
     }
+}
+
+/// What well-known assistants are called, and the model of their provider that stands for each.
+const ASSISTANTS: [(&str, &str); 3] = [
+    ("codex", "openai/gpt-5"),
+    ("claude", "anthropic/claude-sonnet-4-5"),
+    ("gemini", "gemini/gemini-2.5-pro"),
+];
+
+/// Those whose provider can be asked.
+fn built_in(providers: &Providers) -> BTreeMap<String, String> {
+    let is_usable = |target: &str| {
+        let provider = target.split_once('/').map_or(target, |(provider, _)| provider);
+        providers.check(provider).is_ok()
+    };
+    let known = ASSISTANTS.into_iter().filter(|(_, target)| is_usable(target));
+    known.map(|(name, target)| (name.to_owned(), target.to_owned())).collect()
 }
 
 impl<T> Placed<T> {

@@ -67,13 +67,16 @@ pub(crate) struct Refusal {
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
+    /// What would be allowed, where that can be listed.
+    pub(crate) allowed: Vec<String>,
     /// What is wrong besides.
     pub(crate) also: Vec<Refusal>,
 }
 
 impl Refusal {
     pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Refusal {
-        Refusal { code, message: message.into(), help: None, also: Vec::new() }
+        let (help, allowed, also) = (None, Vec::new(), Vec::new());
+        Refusal { code, message: message.into(), help, allowed, also }
     }
 
     /// All of them as one; nothing if there are none.
@@ -106,8 +109,9 @@ pub(crate) fn report(error: &Error, app: &App) -> Exit {
     let (code, help, exit) = kind(error);
     let message = told(error);
     let first = Refusal { help, ..Refusal::new(code, message) };
-    let also = error.downcast_ref::<Refusal>().map(|refusal| refusal.also.clone());
-    let refusal = Refusal { also: also.unwrap_or_default(), ..first };
+    let told = error.downcast_ref::<Refusal>().cloned();
+    let (allowed, also) = told.map(|it| (it.allowed, it.also)).unwrap_or_default();
+    let refusal = Refusal { allowed, also, ..first };
     if app.wants_json() {
         app.print_json(&as_json(&refusal));
     } else {
@@ -182,10 +186,13 @@ fn is_told_to_programs(arguments: &[String]) -> bool {
 
 /// A refusal as programs read it.
 fn as_json(refusal: &Refusal) -> Value {
-    let object = |Refusal { code, message, help, .. }: &Refusal| {
+    let object = |Refusal { code, message, help, allowed, .. }: &Refusal| {
         let mut object = json!({ "code": code, "message": message });
         if let Some(help) = help {
             object["help"] = help.as_str().into();
+        }
+        if !allowed.is_empty() {
+            object["allowed"] = json!(allowed);
         }
         object
     };

@@ -23,6 +23,7 @@ pub mod plan;
 pub mod programs;
 pub mod render;
 pub mod replay;
+pub mod request;
 pub mod run;
 pub mod scope;
 pub mod sim;

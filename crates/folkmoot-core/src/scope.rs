@@ -7,13 +7,14 @@ use std::{
     cell::{Cell, OnceCell, RefCell},
     collections::BTreeMap,
     fmt,
+    ops::Add,
     sync::Arc,
 };
 
 use serde_json::{Map, Value};
 
 use crate::{
-    call::{Call, Fault, Prompt, Reply},
+    call::{Call, Fault, Prompt, Reply, Usage},
     event::Ending,
     findings::Ledger,
     key::{self, Key},
@@ -165,6 +166,13 @@ impl<'a> Scope<'a> {
     pub fn each_within(&self, timeout: Option<Duration>) -> Scope<'a> {
         let call_within = [self.call_within, timeout].into_iter().flatten().min();
         Scope { call_within, ..self.clone() }
+    }
+
+    /// The same place with a clock that ends then.
+    #[must_use]
+    pub(crate) fn before(&self, end: Option<Time>) -> Scope<'a> {
+        let until = [self.until, end].into_iter().flatten().min();
+        Scope { until, ..self.clone() }
     }
 
     /// The same place for what a turn does after its call `first`: the clock of that call goes on.
@@ -330,6 +338,29 @@ impl<'a> Scope<'a> {
         let began = calls.iter().map(|entry| entry.asked_at).min();
         let ended = calls.iter().map(|entry| entry.settled_at).max();
         ended.unwrap_or_default().since(began.unwrap_or_default())
+    }
+
+    /// What the turn `name` used.
+    pub(crate) fn spent(&self, name: &str) -> Usage {
+        let calls = self.known.turn(&self.key(name));
+        calls.into_iter().flat_map(|entry| &entry.usages).copied().fold(Usage::default(), Add::add)
+    }
+
+    /// What the run used so far.
+    pub(crate) fn spent_in_all(&self) -> Usage {
+        let calls = self.known.charged();
+        calls.flat_map(|entry| &entry.usages).copied().fold(Usage::default(), Add::add)
+    }
+
+    /// Whether any call of the turn `name` was made, not refused.
+    pub(crate) fn was_asked(&self, name: &str) -> bool {
+        self.known.turn(&self.key(name)).iter().any(|entry| !entry.refused)
+    }
+
+    /// What answered the call `key`, by the name of the model or of what stands in for it.
+    pub(crate) fn served_by(&self, key: &Key) -> Option<String> {
+        let entry = self.known.get(key.as_str())?;
+        self.spec.team.asked(&entry.call).target.label()
     }
 
     /// Whether the turn `name` has a call that is not answered yet.

@@ -10,7 +10,7 @@ use crate::{
     gate::{Requirement, Workspace},
     limits::Limits,
     programs::{
-        Adaptive, Broadcast, Coded, Consensus, Controller, Debate, Dispatch, Graph, Relay,
+        Adaptive, Broadcast, Coded, Consensus, Controller, Debate, Dispatch, Graph, Pattern, Relay,
         Sequential, Stages, Supervise,
         graph::{self, Group, Own, PARENT, Routing, Test},
     },
@@ -95,6 +95,7 @@ impl Spec {
             Collaboration::Dispatch(it) => it,
             Collaboration::Controller(it) => it,
             Collaboration::Coded(it) => it,
+            Collaboration::Pattern(it) => it,
         }
     }
 
@@ -164,6 +165,8 @@ pub enum Collaboration {
     Controller(Controller),
     /// As code of the caller's own says.
     Coded(Coded),
+    /// By a ready-made pattern of roles.
+    Pattern(Pattern),
 }
 
 impl Collaboration {
@@ -182,6 +185,7 @@ impl Collaboration {
             Collaboration::Dispatch(_) => "dispatch",
             Collaboration::Controller(_) => "controller",
             Collaboration::Coded(_) => "program",
+            Collaboration::Pattern(it) => it.form.shape().name,
         }
     }
 
@@ -190,6 +194,7 @@ impl Collaboration {
         match self {
             Collaboration::Graph(graph) => graph.role(team, agent, language),
             Collaboration::Stages(stages) => stages.role(team, agent, language),
+            Collaboration::Pattern(pattern) => pattern.role(team, agent, language),
             Collaboration::Broadcast(_)
             | Collaboration::Sequential(_)
             | Collaboration::Debate(_)
@@ -219,7 +224,8 @@ impl Collaboration {
             | Collaboration::Adaptive(_)
             | Collaboration::Dispatch(_)
             | Collaboration::Controller(_)
-            | Collaboration::Coded(_) => Vec::new(),
+            | Collaboration::Coded(_)
+            | Collaboration::Pattern(_) => Vec::new(),
         }
     }
 
@@ -258,7 +264,8 @@ impl Collaboration {
             | Collaboration::Adaptive(_)
             | Collaboration::Dispatch(_)
             | Collaboration::Controller(_)
-            | Collaboration::Coded(_) => Vec::new(),
+            | Collaboration::Coded(_)
+            | Collaboration::Pattern(_) => Vec::new(),
         };
         graphs.into_iter().flat_map(Graph::own_conditions_mut).collect()
     }
@@ -288,6 +295,7 @@ impl Collaboration {
             Collaboration::Dispatch(it) => vec![all(&it.agents)],
             Collaboration::Controller(it) => vec![all(&it.agents)],
             Collaboration::Coded(_) => Vec::new(),
+            Collaboration::Pattern(it) => it.agents(),
         }
     }
 }

@@ -4,7 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use folkmoot_core::{
-    event::{Event, Record},
+    call::{Answer, Usage},
+    event::{Event, Record, Settled},
     key::Key,
     run::Run,
     spec::Spec,
@@ -31,6 +32,11 @@ pub(crate) enum Wish {
         key: Key,
         text: Arc<str>,
     },
+    /// What a person says to a question.
+    Answer {
+        key: Key,
+        text: Arc<str>,
+    },
 }
 
 impl Wish {
@@ -50,6 +56,16 @@ impl Wish {
                 run.amendment(spec, &key, text)
             }
             Wish::Amend { .. } => Vec::new(),
+            Wish::Answer { key, text } => {
+                let open = run.known().questions().find(|(it, _)| **it == key);
+                let answered = open.map(|(_, entry)| Event::Answered {
+                    key,
+                    attempt: entry.attempt,
+                    settled: Settled::Answer(Answer::text(text).into()),
+                    usage: Usage::default(),
+                });
+                answered.into_iter().collect()
+            }
         }
     }
 }
@@ -75,6 +91,12 @@ impl Engine {
     /// Cancels a run, whoever drives it; gives false if it had ended already.
     pub async fn cancel(&self, id: &RunId) -> Result<bool, EngineError> {
         self.grant(id, &Wish::Cancel).await
+    }
+
+    /// Answers the open question `key` of a run, whoever drives it; what follows is asked at once, or when
+    /// the run is resumed. Gives false if it is not open any longer.
+    pub async fn answer(&self, id: &RunId, key: &Key, text: Arc<str>) -> Result<bool, EngineError> {
+        self.grant(id, &Wish::Answer { key: key.clone(), text }).await
     }
 
     /// Puts `text` in place of the answer to `key` of a run that has not ended, whoever drives it.
@@ -136,7 +158,7 @@ impl Engine {
         let records = match wish {
             Wish::Cancel => run.step(spec.program(), &spec, events, at).records,
             // What follows is asked by whoever resumes it, and by nobody before.
-            Wish::Amend { .. } => run.note(events),
+            Wish::Amend { .. } | Wish::Answer { .. } => run.note(events),
         };
         let bodies = records.iter().map(|record| record.to_json().into()).collect();
         // It may have been left for a driver that went away.

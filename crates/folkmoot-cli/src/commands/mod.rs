@@ -2,10 +2,12 @@
 
 mod agents;
 mod amend;
+mod answer;
 mod broadcast;
 mod budget;
 mod cancel;
 mod check;
+mod collaborate;
 mod completions;
 mod dispatch;
 mod doctor;
@@ -50,11 +52,13 @@ pub(crate) enum Command {
     Graph(graph::Graph),
     Dispatch(dispatch::Dispatch),
     Broadcast(broadcast::Broadcast),
+    Collaborate(collaborate::Collaborate),
     Runs(runs::Runs),
     Show(show::Show),
     Watch(watch::Watch),
     Report(report::Report),
     Resume(resume::Resume),
+    Answer(answer::Answer),
     Retry(retry::Retry),
     Amend(amend::Amend),
     Cancel(cancel::Cancel),
@@ -86,11 +90,13 @@ impl Command {
             Command::Graph(it) => it.run(app).await,
             Command::Dispatch(it) => it.run(app).await,
             Command::Broadcast(it) => it.run(app).await,
+            Command::Collaborate(it) => it.run(app).await,
             Command::Runs(it) => it.run(app).await,
             Command::Show(it) => it.run(app).await,
             Command::Watch(it) => it.run(app).await,
             Command::Report(it) => it.run(app).await,
             Command::Resume(it) => it.run(app).await,
+            Command::Answer(it) => it.run(app).await,
             Command::Retry(it) => it.run(app).await,
             Command::Amend(it) => it.run(app).await,
             Command::Cancel(it) => it.run(app).await,

@@ -6,6 +6,7 @@ use folkmoot_core::{
     time::Duration,
     view::{Outcome, Status},
 };
+use serde_json::Value;
 
 use super::{
     figures,
@@ -36,10 +37,23 @@ pub(crate) fn summary(screen: &Screen, limits: &Limits, outcome: &Outcome) -> St
         format!("{label}: {}", screen.words(&warning.message, WORDS))
     }));
     lines.extend(errors(screen, outcome));
+    lines.extend(questions(screen, outcome));
     let help = screen.paint(Tone::Strong, "help");
     lines.extend(how_to_go_on(screen, limits, outcome).map(|text| format!("{help}: {text}")));
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// What a person is asked.
+fn questions(screen: &Screen, outcome: &Outcome) -> Vec<String> {
+    let label = screen.paint(Tone::Doubtful, "question");
+    let open = outcome.record.get("open_questions").and_then(Value::as_array);
+    let told = open.into_iter().flatten().map(|question| {
+        let text = |key: &str| question[key].as_str().unwrap_or_default();
+        let (role, key) = (screen.line(text("role")), screen.line(text("key")));
+        format!("{label}: {role} ({key}): {}", screen.text(text("text")))
+    });
+    told.collect()
 }
 
 /// How a run stands and what it took, in one line.
@@ -98,10 +112,18 @@ fn how_to_go_on(
         Status::Done | Status::Cancelled => None,
         Status::Failed => (!outcome.errors.is_empty())
             .then(|| format!("ask what failed again with `folkmoot retry {id}`")),
-        Status::NeedsInput => Some(format!(
-            "answer with `folkmoot amend {id} KEY TEXT`, the key of the question, then `folkmoot resume {id}`"
-        )),
+        Status::NeedsInput => {
+            let open = outcome.record.get("open_questions").and_then(Value::as_array);
+            let key = if open.is_some_and(|open| open.len() > 1) { " --key KEY" } else { "" };
+            Some(format!("answer with `folkmoot answer {id}{key} TEXT`"))
+        }
         Status::BudgetExhausted => Some(spent(limits, outcome.reason.as_deref())),
+        Status::BoundReached if outcome.record.contains_key("pattern") => {
+            Some("it came to its ceiling of turns; raise `--max-rounds`".to_owned())
+        }
+        Status::Deadline if outcome.reason.as_deref() == Some("max_wall_time") => {
+            Some("its time ran out; raise `--timeout`".to_owned())
+        }
         Status::BoundReached => Some(
             "it came to its bound; raise `--rounds` of a strategy, or the bound in the team file"
                 .to_owned(),
@@ -308,7 +330,7 @@ mod tests {
 
             ---
             ! needs input · 0.0s · 1 call · run r1
-            help: answer with `folkmoot amend r1 KEY TEXT`, the key of the question, then `folkmoot resume r1`
+            help: answer with `folkmoot answer r1 TEXT`
             help: see what happened with `folkmoot show r1`
         "#]],
         );

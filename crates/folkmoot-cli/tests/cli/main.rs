@@ -26,6 +26,7 @@ mod limits;
 mod machine;
 mod matching;
 mod models;
+mod patterns;
 mod plan;
 #[cfg(unix)]
 mod processes;

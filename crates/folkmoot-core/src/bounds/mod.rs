@@ -11,6 +11,7 @@ mod forecast;
 mod graph;
 mod member;
 mod most;
+mod pattern;
 mod programs;
 mod strategies;
 mod take;

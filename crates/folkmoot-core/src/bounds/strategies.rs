@@ -62,6 +62,7 @@ impl Forecast<'_> {
                 let agents: Vec<AgentId> = team.agents.iter().map(|it| it.id.clone()).collect();
                 self.coded(&agents);
             }
+            Collaboration::Pattern(pattern) => self.pattern(pattern, team),
         }
     }
 

@@ -47,7 +47,8 @@ impl Lints<'_> {
             | Collaboration::Stages(_)
             | Collaboration::Dispatch(_)
             | Collaboration::Controller(_)
-            | Collaboration::Coded(_) => Vec::new(),
+            | Collaboration::Coded(_)
+            | Collaboration::Pattern(_) => Vec::new(),
         };
         let by_name = self.given.text("strategy").is_none_or(|it| it.eq_ignore_ascii_case("auto"));
         if by_name && !matches!(work, Collaboration::Supervisor(_)) {

@@ -7,6 +7,7 @@ pub mod graph;
 mod lints;
 mod listing;
 mod names;
+pub(crate) mod pattern;
 mod programs;
 mod strategies;
 mod team;
@@ -189,7 +190,9 @@ fn check_reading(input: &Input<'_>, registry: &Registry) -> Checked {
     let mut reader = Reader::new(&TEAM, damaged, input.variable).knowing(declared);
     let file = reader.read(&root);
     told.append(&mut reader.diagnostics);
-    let members = team::members(&file, input, &mut told);
+    let is_cast = pattern::is_asked_for(&file);
+    let members =
+        if is_cast { team::nobody(&file, input) } else { team::members(&file, input, &mut told) };
     let mut checked = Checked {
         text,
         diagnostics: Vec::new(),
@@ -227,6 +230,9 @@ impl Checked {
         told: &mut Vec<Diagnostic>,
     ) {
         let source = self.text.clone();
+        if let Some(given) = file.fields("collaboration").filter(|_| pattern::is_asked_for(file)) {
+            return self.by_a_pattern(file, given, input, told);
+        }
         let extensions = Extensions::read(file, registry, &source, &self.team, told);
         let prompt = team::prompt(file, input, told).filter(|prompt| !prompt.trim().is_empty());
         let absent = Fields::none(file.place.clone());
@@ -288,6 +294,28 @@ impl Checked {
         if let Some(spec) = self.spec.as_mut().filter(|_| is_gated) {
             spec.workspace = Some(self.workplace.workspace());
         }
+    }
+
+    /// Checks a team of roles that work by a pattern.
+    fn by_a_pattern(
+        &mut self,
+        file: &Fields,
+        given: &Fields,
+        input: &Input<'_>,
+        told: &mut Vec<Diagnostic>,
+    ) {
+        let Some(cast) = pattern::resolve(file, given, input, told) else { return };
+        (self.team.agents, self.team.staff) = (cast.agents, cast.staff);
+        let Some(pattern) = cast.pattern.filter(|_| !told.iter().any(Diagnostic::is_error)) else {
+            return;
+        };
+        told.extend(unused_by_strategies(file));
+        let collaboration = Collaboration::Pattern(pattern);
+        let limits = team::limits(file);
+        let bounds = Bounds::of(&collaboration, &self.team, &limits, input.task);
+        let lints = Lints { file, given, team: &self.team };
+        told.extend(lints.warnings(&collaboration, &bounds));
+        self.settle(file, input, collaboration, None, bounds);
     }
 
     /// Checks a team whose lead dispatches freely.

@@ -104,6 +104,20 @@ pub(super) fn members(file: &Fields, input: &Input<'_>, told: &mut Vec<Diagnosti
     }
 }
 
+/// Nobody, in the place where the agents of a file work: for a collaboration that casts them itself.
+pub(super) fn nobody(file: &Fields, input: &Input<'_>) -> Members {
+    let named: Vec<Named<'_>> = file.list("agents").iter().filter_map(Named::of).collect();
+    Members {
+        workplace: Workplace {
+            sandbox: ceiling(file),
+            workdir: file.text("workdir").cloned(),
+            environments: named.iter().map(|agent| (agent.id(), environment(agent))).collect(),
+        },
+        team: Team::new(file.text("name").cloned().unwrap_or(input.name.into()), Vec::new()),
+        incomplete: named.len() < file.list("agents").len(),
+    }
+}
+
 /// What all agents may do at most.
 fn ceiling(file: &Fields) -> Sandbox {
     file.text("sandbox").and_then(|level| Sandbox::named(level)).unwrap_or_default()
@@ -151,12 +165,14 @@ pub(super) struct Named<'f> {
 }
 
 impl<'f> Named<'f> {
-    fn of(item: &'f Item) -> Option<Named<'f>> {
+    /// The agent that stands there, if it has a name.
+    pub(super) fn of(item: &'f Item) -> Option<Named<'f>> {
         let fields = item.fields()?;
         Some(Named { name: fields.text("name")?, fields })
     }
 
-    fn id(&self) -> AgentId {
+    /// Its id.
+    pub(super) fn id(&self) -> AgentId {
         AgentId(slug(self.name).into())
     }
 }
@@ -208,17 +224,22 @@ pub(super) fn prompt(
 }
 
 /// Fills in agents.
-struct Builder<'a> {
-    file: &'a Fields,
-    input: &'a Input<'a>,
-    told: &'a mut Vec<Diagnostic>,
+pub(super) struct Builder<'a> {
+    pub(super) file: &'a Fields,
+    pub(super) input: &'a Input<'a>,
+    pub(super) told: &'a mut Vec<Diagnostic>,
 }
 
 impl Builder<'_> {
     fn agent(&mut self, agent: &Named<'_>) -> Agent {
+        let chain = self.chain(agent);
+        self.agent_with(agent, chain)
+    }
+
+    /// An agent that this answers for.
+    pub(super) fn agent_with(&mut self, agent: &Named<'_>, (target, fallbacks): Chain) -> Agent {
         let fields = agent.fields;
         grants::check(fields.list("grants"), self.told);
-        let (target, fallbacks) = self.chain(agent);
         let retries = if matches!(target, Target::Model(_)) { MODEL_RETRIES } else { 0 };
         Agent {
             id: agent.id(),
@@ -237,7 +258,7 @@ impl Builder<'_> {
     }
 
     /// What answers for an agent: one thing, or the chain of its model, the team's or the machine's.
-    fn chain(&mut self, agent: &Named<'_>) -> Chain {
+    pub(super) fn chain(&mut self, agent: &Named<'_>) -> Chain {
         let fields = agent.fields;
         self.check_back_ends(agent);
         if let Some(script) = fields.fields("script") {
@@ -320,7 +341,7 @@ impl Builder<'_> {
 
     /// What a coding agent uses nobody knows before it is done, so no limit of tokens or money can be
     /// kept that it counts against.
-    fn check_unbounded(&mut self, named: &[Named<'_>], agents: &mut [Agent]) {
+    pub(super) fn check_unbounded(&mut self, named: &[Named<'_>], agents: &mut [Agent]) {
         let limit_of = |fields: &Fields| {
             let limits = fields.fields("limits")?;
             let item = limits.get("tokens").or_else(|| limits.get("cost_usd"))?;
@@ -346,7 +367,7 @@ impl Builder<'_> {
     }
 
     /// A limit of money holds only where prices are known; later targets without one are left out.
-    fn check_costs(&mut self, named: &[Named<'_>], agents: &mut [Agent]) {
+    pub(super) fn check_costs(&mut self, named: &[Named<'_>], agents: &mut [Agent]) {
         let limit_of = |fields: &Fields| {
             let limits = fields.fields("limits")?;
             limits.get("cost_usd").map(|item| item.place.clone())
@@ -371,9 +392,10 @@ impl Builder<'_> {
 }
 
 /// What answers for an agent, and what answers in its place.
-type Chain = (Target, Vec<Fallback>);
+pub(super) type Chain = (Target, Vec<Fallback>);
 
-fn alone(target: Target) -> Chain {
+/// A chain of one target.
+pub(super) fn alone(target: Target) -> Chain {
     (target, Vec::new())
 }
 
@@ -421,10 +443,10 @@ fn unknown_cli(name: &str) -> Diagnostic {
 }
 
 /// The keys that say what answers for an agent.
-const BACK_ENDS: [&str; 7] = ["model", "script", "demo", "acp", "cli", "a2a", "team"];
+pub(super) const BACK_ENDS: [&str; 7] = ["model", "script", "demo", "acp", "cli", "a2a", "team"];
 
 /// What stands for a model that is not known; a file with such an agent can be checked, not run.
-fn unset() -> Target {
+pub(super) fn unset() -> Target {
     Target::Model(Model::new("", ""))
 }
 

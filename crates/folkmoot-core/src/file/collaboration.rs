@@ -3,7 +3,7 @@
 
 use crate::file::{
     graph::{GRAPH, STAGES},
-    shape::{Field, List, NAMES, Record, SOME, Shape, Zero},
+    shape::{ENDLESS, Field, List, NAMES, Record, SOME, Shape, Zero},
 };
 
 /// `collaboration`.
@@ -11,7 +11,7 @@ pub static COLLABORATION: Record = Record {
     name: "collaboration",
     noun: "parameter",
     doc: "How the team works together.",
-    groups: &[PARAMETERS, GRAPH, STAGES, PROGRAM, LATER],
+    groups: &[PARAMETERS, GRAPH, STAGES, PATTERN, PROGRAM, LATER],
 };
 
 /// The key of a program that is not built in (extensions.md §§4, 5).
@@ -83,12 +83,29 @@ pub const PARAMETERS: &[Field] = &[
 /// A list of agents that is not empty.
 pub const PARTICIPANTS: Shape = Shape::List(List { of: &Shape::Text, what: "names", ..SOME });
 
-/// The keys of patterns, and of graphs and programs those that are yet to come.
+/// The keys of patterns (collaborate.md §5). `judge` and `timeout` are theirs too.
+pub const PATTERN: &[Field] = &[
+    Field::new("pattern", Shape::Suggested(PATTERNS), "A ready-made pattern of roles."),
+    Field::new(
+        "providers",
+        Shape::Json,
+        "What answers for which role: a map of roles and targets.",
+    )
+    .default("codex, claude and gemini, as each role needs it"),
+    Field::new("max_rounds", Shape::Whole { min: 0, max: ENDLESS }, "The most turns of a pattern.")
+        .default("0, that is as many as the pattern usually has"),
+    Field::new("signals", Shape::Word(SIGNALS), "Reads replies by plain keywords.")
+        .default("each role's words by their form"),
+];
+
+/// The names of the patterns.
+pub const PATTERNS: &[&str] = &["review", "consensus", "debate"];
+
+/// How the replies of a pattern can be read beside the usual way.
+pub const SIGNALS: &[&str] = &["literal"];
+
+/// The keys of programs that are yet to come.
 const LATER: &[Field] = &[
-    Field::new("pattern", Shape::Later, "A ready-made pattern of roles."),
-    Field::new("providers", Shape::Later, "The targets of a pattern's roles."),
-    Field::new("max_rounds", Shape::Later, "The most turns of a pattern."),
-    Field::new("signals", Shape::Later, "How a pattern's verdicts are read."),
     Field::new("path", Shape::Later, "The path of the role team."),
     Field::new("complexity", Shape::Later, "The complexity of the role team's task."),
     Field::new("complexity_threshold", Shape::Later, "From where on a task is complex."),

@@ -26,6 +26,9 @@ pub struct Catalog {
     pub default_model: Option<String>,
     /// Names that stand for a target, or for a chain of them.
     pub aliases: BTreeMap<String, Vec<String>>,
+    /// Names that stand for a target unless the config says otherwise: those of well-known assistants
+    /// whose provider can be asked from here.
+    pub built_in: BTreeMap<String, String>,
     /// Names that stand for a coding agent on the command line, and which.
     pub programs: BTreeMap<String, Cli>,
     /// The providers that can be reached, besides `demo`.
@@ -67,6 +70,27 @@ impl Catalog {
         let (_, target) = targets.next().ok_or_else(|| self.unknown_model(name))?;
         let fallbacks = targets.map(|(number, target)| Fallback { number, target }).collect();
         Ok(Resolved { target, fallbacks })
+    }
+
+    /// What `name` means where well-known assistants are known by their names.
+    pub(crate) fn resolve_alias(&self, name: &str) -> Result<Resolved, Unresolved> {
+        let name = name.trim();
+        let is_own = self.aliases.contains_key(name) || self.programs.contains_key(name);
+        match self.built_in.get(name).filter(|_| !is_own) {
+            Some(target) => self.resolve(target),
+            None => self.resolve(name),
+        }
+    }
+
+    /// The target that `name` comes down to, as it is written where no alias stands for it.
+    pub fn meaning<'a>(&'a self, name: &'a str) -> &'a str {
+        let mut name = name.trim();
+        for _ in 0..LONGEST {
+            let alias = self.aliases.get(name).and_then(|targets| targets.first());
+            let Some(target) = alias.or_else(|| self.built_in.get(name)) else { break };
+            name = target.trim();
+        }
+        name
     }
 
     /// Adds what `name` stands for to `chain`; an alias inside a chain stands for all of its own.

@@ -48,6 +48,14 @@ pub(super) fn fences(text: &str) -> Vec<Fence<'_>> {
     found
 }
 
+/// The work in a reply, for telling whether it has changed: its fenced code if it has some, else the
+/// whole text; white space does not matter.
+pub fn work(text: &str) -> String {
+    let blocks: Vec<&str> = fences(text).into_iter().map(|fence| &text[fence.body]).collect();
+    let work = if blocks.is_empty() { text.to_owned() } else { blocks.join("\n") };
+    work.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// A fence at `span` with its info word still in `body`.
 fn fence(text: &str, span: Range<usize>, body: Range<usize>) -> Fence<'_> {
     let content = &text[body.clone()];
@@ -142,6 +150,12 @@ mod tests {
             seen("```json\n{\"say\": \"a ``` b\"}\n```"),
             [("json", "{\"say\": \"a ``` b\"}")]
         );
+    }
+
+    #[test]
+    fn the_work_is_the_code_if_there_is_any_and_blanks_do_not_matter() {
+        assert_eq!(work("first:\n```py\na  = 1\n```\nthen\n~~~\nb\n~~~"), "a = 1 b");
+        assert_eq!(work(" all\n\nof it "), "all of it");
     }
 
     #[test]

@@ -23,15 +23,18 @@ mod object;
 pub mod plan;
 mod report;
 mod scale;
+mod signals;
 mod words;
 
 use std::fmt;
 
+pub use fences::work;
 pub use json::MAX_BYTES;
 pub use names::Names;
 pub use object::{Finding, Object, Severity, value};
 pub use report::{MOST_FINDINGS, Report, report};
 pub use scale::Scale;
+pub use signals::{Ruling, Signal, Signals, first_word, literal_signals, signals};
 pub use words::{DECISIONS, Decision, REVIEWS, Review, VERDICTS, Verdict, Words, converged};
 
 use crate::{text::shorten, words::Language};

@@ -211,9 +211,8 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-impl Spending {
-    fn of(usages: impl Iterator<Item = Usage>) -> Spending {
-        let sum = usages.fold(Usage::default(), Add::add);
+impl From<Usage> for Spending {
+    fn from(sum: Usage) -> Spending {
         Spending {
             prompt_tokens: sum.tokens.read(),
             completion_tokens: sum.tokens.output,
@@ -228,9 +227,17 @@ impl Spending {
 
 /// Folds a run into its unified result. `alive` tells whether somebody drives it.
 pub fn outcome(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> Outcome {
-    let account = run.account(spec.program(), spec);
+    let mut account = run.account(spec.program(), spec);
     let strategy = strategy(spec, &account);
     let (status, reason) = status(run, alive);
+    // A program that waits for a person may say why.
+    let told = account.record.shift_remove("reason");
+    let reason = reason.or_else(|| Some(told?.as_str()?.to_owned()));
+    let asked = questions(spec, run);
+    if !asked.is_empty() && !account.record.contains_key("open_questions") {
+        account.record.insert("question".to_owned(), asked[0].clone());
+        account.record.insert("open_questions".to_owned(), asked.into());
+    }
     let answer = run.ending().and_then(|ending| text(run.known(), ending.answer.as_ref()?));
     let partial = match (&answer, run.ending()) {
         (None, Some(ending)) => partial(run.known(), ending),
@@ -266,6 +273,18 @@ pub fn outcome(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> Outcome {
     }
 }
 
+/// The questions that wait for a person.
+fn questions(spec: &Spec, run: &Run) -> Vec<Value> {
+    let open = run.known().questions().filter_map(|(key, entry)| {
+        let Call::Person { agent, prompt } = &entry.call else { return None };
+        let messages = render::for_person(spec, run.known(), prompt);
+        let text = messages.last().map(|message| message.content.clone());
+        let name = &spec.team.agent(agent).name;
+        Some(json!({ "key": key, "role": name, "text": text }))
+    });
+    open.collect()
+}
+
 /// Where the run comes from, if it goes on from another.
 pub fn origin(run: &Run) -> Option<OriginView> {
     let origin = run.origin()?;
@@ -289,10 +308,21 @@ pub fn status(run: &Run, alive: bool) -> (Status, Option<String>) {
         return (status, None);
     };
     let (status, reason) = match run.stop() {
-        Some(Fault::Deadline) => (Status::Deadline, "deadline"),
         Some(Fault::Cancelled) => (Status::Cancelled, "cancelled"),
-        Some(Fault::OverBudget { limit, .. }) => (Status::BudgetExhausted, name_of(*limit)),
-        Some(Fault::Failed { .. } | Fault::TimedOut | Fault::Lost | Fault::Unwanted) | None => {
+        Some(Fault::Deadline) if ending.limit.is_none() => (Status::Deadline, "deadline"),
+        Some(Fault::OverBudget { limit, .. }) if ending.limit.is_none() => {
+            (Status::BudgetExhausted, name_of(*limit))
+        }
+        // A program that knows the limit has its own word for it.
+        Some(
+            Fault::Deadline
+            | Fault::OverBudget { .. }
+            | Fault::Failed { .. }
+            | Fault::TimedOut
+            | Fault::Lost
+            | Fault::Unwanted,
+        )
+        | None => {
             let status = match (ending.limit, ending.done, ending.bound) {
                 (_, true, _) => Status::Done,
                 (Some(Limit::Time), false, _) => Status::Deadline,
@@ -368,15 +398,19 @@ pub fn usage(spec: &Spec, known: &Known) -> UsageReport {
 }
 
 fn spending<'a>(calls: impl IntoIterator<Item = &'a Entry>) -> Spending {
-    Spending::of(calls.into_iter().flat_map(|entry| &entry.usages).copied())
+    let usages = calls.into_iter().flat_map(|entry| &entry.usages).copied();
+    usages.fold(Usage::default(), Add::add).into()
 }
+
+/// What the person is called who is asked.
+const USER: &str = "user";
 
 /// A call as `show` tells it.
 #[derive(Clone, Debug, Serialize)]
 pub struct CallView {
     /// Its name.
     pub key: Key,
-    /// Who was asked.
+    /// Who was asked; `user` is a person.
     pub agent: String,
     /// The model that was asked, or that a script stood in for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -463,8 +497,8 @@ fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
     let answer = entry.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
     CallView {
         key: key.clone(),
-        agent: agent.name.to_string(),
-        model: agent.target.label().filter(|_| tool.is_none()),
+        agent: if entry.call.is_for_person() { USER } else { &*agent.name }.to_owned(),
+        model: agent.target.label().filter(|_| matches!(entry.call, Call::Agent { .. })),
         target: later_target(&entry.call),
         tool,
         attempt: entry.attempt,

@@ -45,6 +45,7 @@ fn catalog() -> Catalog {
             alias("stale", &["gone/model"]),
         ]
         .into(),
+        built_in: [].into(),
         programs: [].into(),
         providers: ["openai", "anthropic"].map(str::to_owned).into(),
         prices: [("openai/gpt".to_owned(), price)].into(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::graphs;
+use super::{graphs, patterns};
 use crate::{
     bounds::{Bounds, Take},
     call::{Answer, Call, FailureKind, Fault, Outcome, Tokens, ToolCall, Usage},
@@ -75,6 +75,8 @@ impl World for Honest {
                 let told = told.filter(|it| {
                     it.tool_calls.is_empty() || matches!(agent.target, Target::Model(_))
                 });
+                let signals = patterns::is_pattern(spec) && is_free && random.below(4) > 0;
+                let told = told.or_else(|| signals.then(|| patterns::says(&mut random)));
                 (outcome.map(|said| shorter(&said, told).unwrap_or(said)), usage)
             }
         };
@@ -430,6 +432,9 @@ fn check(
         let answered = sim.log.iter().filter(|it| matches!(it.event, Event::Answered { .. }));
         if cancelled_after == Some(answered.count()) && sim.run.stop().is_none() {
             sim.feed(Event::CancelRequested, &mut world);
+        } else if sim.run.waits_for_person() && patterns::is_pattern(&sim.spec) {
+            // What an answer leads to is not foreseen.
+            break;
         } else if sim.run.waits_for_person() {
             sim.feed_all(graphs::answers(&sim, world.seed), &mut world);
         } else {
@@ -442,7 +447,8 @@ fn check(
         has_no_failed_step(&sim)
     } else {
         sim.run.known().iter().all(|(_, entry)| entry.fault().is_none())
-    };
+    } && (!patterns::is_pattern(&sim.spec)
+        || patterns::has_gone_its_way(&sim));
     if is_graph && nothing_failed && !graphs::is_led(&sim.spec) {
         let (turns, calls) = (steps(&sim).len() as u64, whole.turns);
         prop_assert!(turns <= bounds.turns.max, "{turns} turns: {}", json!(bounds));
@@ -481,6 +487,9 @@ fn check(
                 .find(|(_, entry)| matches!(entry.fault(), Some(Fault::OverBudget { .. })));
             prop_assert!(refused.is_none(), "what fits is refused: {refused:?}");
         }
+    }
+    if patterns::is_pattern(&sim.spec) {
+        return Ok(sim);
     }
     let phases: Vec<&str> = bounds.phases.iter().map(|phase| &*phase.name).collect();
     for (key, _) in sim.run.known().iter() {
@@ -526,12 +535,38 @@ fn graph_teams() -> impl Strategy<Value = Spec> {
     )
 }
 
+/// Teams that work by a pattern; some agents play several roles.
+fn pattern_teams() -> impl Strategy<Value = Spec> {
+    let members = prop::collection::vec(member(), 2..5);
+    let timeout = prop::option::of(200_u64..9000);
+    (members, limits(6), timeout, any::<u64>()).prop_map(|(members, limits, timeout, seed)| {
+        let names = ["a", "b", "cc", "ddd"];
+        let agents: Vec<Agent> = (members.into_iter().zip(names))
+            .map(|(agent, name)| Agent { id: id(name), name: name.into(), ..agent })
+            .collect();
+        let clocks = Clocks { timeout: timeout.map(Duration::from_millis), call_timeout: None };
+        let ids: Vec<AgentId> = agents.iter().map(|agent| agent.id.clone()).collect();
+        let work = patterns::shape(&mut Random::new(seed), &ids, clocks);
+        Spec { limits, ..spec(agents, work) }
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_run_takes_more_than_its_bounds_nor_less_if_nothing_failed(
         spec in teams(),
+        seed in any::<u64>(),
+        faults in prop_oneof![Just(0_u64), 1_u64..60],
+        cancelled_after in prop_oneof![8 => Just(None), 1 => (0_usize..6).prop_map(Some)],
+    ) {
+        check(spec, Honest { seed, faults }, cancelled_after)?;
+    }
+
+    #[test]
+    fn no_pattern_takes_more_than_its_bounds_nor_less_if_nothing_failed(
+        spec in pattern_teams(),
         seed in any::<u64>(),
         faults in prop_oneof![Just(0_u64), 1_u64..60],
         cancelled_after in prop_oneof![8 => Just(None), 1 => (0_usize..6).prop_map(Some)],

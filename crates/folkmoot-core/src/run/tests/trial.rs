@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{graphs, world::Answers};
+use super::{graphs, patterns, world::Answers};
 use crate::{
     call::{Answer, Fault, Tokens, Usage},
     event::{Event, Record, Settled},
@@ -27,8 +27,8 @@ use crate::{
 type Strategy = fn(&mut Random, &[AgentId], Clocks) -> Collaboration;
 
 /// How a team can be told to work; a further strategy is a further line.
-const STRATEGIES: [Strategy; 7] =
-    [broadcast, sequential, debate, consensus, relay, supervise, adaptive];
+const STRATEGIES: [Strategy; 8] =
+    [broadcast, sequential, debate, consensus, relay, supervise, adaptive, patterns::shape];
 
 /// Ways of working in which it matters who answers first.
 const GRAPHS: [Strategy; 3] = [graphs::shape; 3];

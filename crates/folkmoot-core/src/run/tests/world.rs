@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::graphs;
+use super::{graphs, patterns};
 use crate::{
     call::{Answer, Call, Tokens, ToolCall, Usage},
     key::Key,
@@ -40,6 +40,8 @@ impl World for Answers {
             Answer::text(random.pick(&PLANS))
         } else if graphs::is_graph(spec) && !random.one_in(3) {
             graphs::says(&mut random, spec, &entry.call)
+        } else if patterns::is_pattern(spec) && !random.one_in(3) {
+            patterns::says(&mut random)
         } else {
             answer(&mut random, spec, &entry.call)
         };

@@ -13,6 +13,7 @@
 mod dot;
 mod layout;
 mod mermaid;
+mod patterns;
 mod run;
 mod steps;
 mod strategies;

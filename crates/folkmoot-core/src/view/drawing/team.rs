@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Drawing, Kind, Way, counted, strategies};
+use super::{Drawing, Kind, Way, counted, patterns, strategies};
 use crate::{
     programs::graph::{
         Dispatch, Edge, Graph, Group, Guard, Join, Matchers, Member, OnFailure, PARENT, Remedy,
@@ -29,6 +29,7 @@ pub fn of_team(spec: &Spec) -> Drawing {
             let agents: Vec<AgentId> = team.agents.iter().map(|agent| agent.id.clone()).collect();
             programmed(&mut drawing, team, &it.name, &agents);
         }
+        Collaboration::Pattern(it) => patterns::pattern(&mut drawing, team, it),
         Collaboration::Broadcast(it) => strategies::broadcast(&mut drawing, team, it),
         Collaboration::Sequential(it) => strategies::sequential(&mut drawing, team, it),
         Collaboration::Debate(it) => strategies::debate(&mut drawing, team, it),
