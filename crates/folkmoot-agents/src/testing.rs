@@ -66,6 +66,7 @@ pub(crate) fn request(agent: Agent, messages: Vec<Message>) -> Request {
         agent: Arc::new(agent),
         messages,
         tools: Vec::new(),
+        without_tools: false,
         max_output_tokens: None,
         place: Place::default(),
     }

@@ -156,6 +156,10 @@ pub struct Prompt {
     pub continues: Option<Key>,
     /// What is added, in order.
     pub parts: Vec<Part>,
+    /// Whether no tools may be asked for. They are shown as before: what is sent still begins like the
+    /// request that it continues, and servers want to know the tools that stand in a conversation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub without_tools: bool,
 }
 
 /// One piece of a prompt.
@@ -193,6 +197,11 @@ pub enum Part {
         /// The answer.
         text: Arc<str>,
     },
+    /// What the roles that gave these replies handed on, in this order: the summary of the last, and
+    /// all that they listed (agents.md §7). Only that is shown, never a reply.
+    Memory(Vec<Key>),
+    /// What a review found, without the rest of it.
+    Findings(Key),
 }
 
 impl Part {
@@ -200,9 +209,13 @@ impl Part {
     pub(crate) fn is_result(&self) -> bool {
         match self {
             Part::Result(_) | Part::Returned { .. } | Part::Told { .. } => true,
-            Part::Task | Part::Say(_) | Part::Quote(_) | Part::Own(_) | Part::Handed { .. } => {
-                false
-            }
+            Part::Task
+            | Part::Say(_)
+            | Part::Quote(_)
+            | Part::Own(_)
+            | Part::Handed { .. }
+            | Part::Memory(_)
+            | Part::Findings(_) => false,
         }
     }
 
@@ -218,12 +231,12 @@ impl Part {
 impl Prompt {
     /// A conversation that begins with the task.
     pub fn task() -> Prompt {
-        Prompt { continues: None, parts: vec![Part::Task] }
+        Prompt { parts: vec![Part::Task], ..Prompt::default() }
     }
 
     /// Goes on from the request of `reply`; what it said follows as the agent's own turn.
     pub fn after(reply: &Reply) -> Prompt {
-        Prompt { continues: Some(reply.key.clone()), parts: Vec::new() }
+        Prompt { continues: Some(reply.key.clone()), ..Prompt::default() }
     }
 
     /// Adds an instruction.
@@ -255,15 +268,23 @@ impl Prompt {
         self
     }
 
+    /// The same, but no tools may be asked for.
+    #[must_use]
+    pub fn without_tools(self) -> Prompt {
+        Prompt { without_tools: true, ..self }
+    }
+
     /// The answers this prompt is made from.
     pub fn sources(&self) -> impl Iterator<Item = &Key> {
-        let quoted = self.parts.iter().filter_map(|part| match part {
+        let quoted = self.parts.iter().flat_map(|part| match part {
             Part::Quote(key)
             | Part::Own(key)
             | Part::Handed { key, .. }
             | Part::Result(key)
-            | Part::Returned { key, .. } => Some(key),
-            Part::Task | Part::Say(_) | Part::Told { .. } => None,
+            | Part::Returned { key, .. }
+            | Part::Findings(key) => std::slice::from_ref(key),
+            Part::Memory(keys) => keys,
+            Part::Task | Part::Say(_) | Part::Told { .. } => &[],
         });
         self.continues.iter().chain(quoted)
     }

@@ -6,6 +6,7 @@
 pub mod bounds;
 pub mod call;
 pub mod check;
+pub mod decimal;
 pub mod diagnostic;
 pub mod event;
 pub mod extension;

@@ -26,6 +26,10 @@ pub struct Limits {
     /// Tokens read and written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
+    /// Tokens read and written, of which the last call may take more than is left: a call sets aside
+    /// the lesser of its worst case and the rest, so that only a rest of nothing refuses (agents.md §8).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soft_tokens: Option<u64>,
     /// Money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Money>,
@@ -48,10 +52,18 @@ impl Limits {
         Limits {
             calls: smaller(self.calls, around.calls),
             tokens: smaller(self.tokens, around.tokens),
+            soft_tokens: smaller(self.soft_tokens, around.soft_tokens),
             cost: smaller(self.cost, around.cost),
             time: smaller(self.time, around.time),
             concurrency: smaller(self.concurrency, around.concurrency),
         }
+    }
+}
+
+impl Limits {
+    /// Whether what a call uses counts against them, so that its worst case is set aside.
+    pub(crate) fn is_metered(&self) -> bool {
+        self.tokens.is_some() || self.soft_tokens.is_some() || self.cost.is_some()
     }
 }
 
@@ -203,7 +215,7 @@ pub(crate) fn admit(levels: &[Level], worst: impl FnOnce() -> WorstCase) -> Admi
     if let Some(full) = levels.iter().find(|level| level.is_full()) {
         return Admission::Later(full.owner);
     }
-    let is_metered = |level: &Level| level.limits.tokens.is_some() || level.limits.cost.is_some();
+    let is_metered = |level: &Level| level.limits.is_metered();
     if !levels.iter().any(is_metered) {
         return Admission::Granted(None);
     }
@@ -216,6 +228,15 @@ pub(crate) fn admit(levels: &[Level], worst: impl FnOnce() -> WorstCase) -> Admi
 /// Sets the worst case aside, with a reply as long as every level has room for.
 fn reserve(levels: &[Level], worst: WorstCase) -> Result<Reservation, Admission> {
     let mut output = worst.output.unwrap_or(USUAL_OUTPUT);
+    if let Some(level) = levels.iter().find(|level| level.rest() == Some(0)) {
+        // What is under way may use less than it set aside: wait before saying no.
+        return Err(if level.spent.reserved.total() > 0 {
+            Admission::Later(level.owner)
+        } else {
+            let (limit, of) = (Limit::Tokens, level.owner);
+            Admission::Refused(Fault::OverBudget { limit, of })
+        });
+    }
     for level in levels {
         let least = if worst.can_shrink { output.min(LEAST_OUTPUT) } else { output };
         for (limit, room, committed) in
@@ -242,7 +263,7 @@ type Room = (Limit, Option<u64>, bool);
 impl Level<'_> {
     /// The limit by which nothing more may start, whatever it is.
     fn exhausted(&self) -> Option<Limit> {
-        let Limits { calls, tokens, cost, time, concurrency } = *self.limits;
+        let Limits { calls, tokens, cost, time, concurrency, soft_tokens: _ } = *self.limits;
         if calls.is_some_and(|most| self.spent.calls >= most) || concurrency == Some(0) {
             Some(Limit::Calls)
         } else if self.owner != Owner::Run && time.is_some_and(|most| self.spent.time >= most) {
@@ -261,6 +282,13 @@ impl Level<'_> {
         let of_run = (self.owner == Owner::Run).then_some(CONCURRENCY);
         let most = self.limits.concurrency.or(of_run);
         most.is_some_and(|most| self.spent.open >= most)
+    }
+
+    /// What is left of its soft limit, if it has one. More than that may be set aside: then nothing is
+    /// left.
+    fn rest(&self) -> Option<u64> {
+        let taken = (self.spent.tokens + self.spent.reserved).total();
+        Some(self.limits.soft_tokens?.saturating_sub(taken))
     }
 
     fn room_for_tokens(&self, input: u64) -> Option<Room> {

@@ -227,7 +227,7 @@ mod tests {
         let mut log = sound();
         log.truncate(1);
         for (seq, (key, continues)) in (2..).zip(calls) {
-            let prompt = Prompt { continues: continues.map(Key::parse), parts: Vec::new() };
+            let prompt = Prompt { continues: continues.map(Key::parse), ..Prompt::default() };
             let call = Call::Agent { agent: "a".into(), target: 1, prompt };
             let key = Key::parse(key);
             let (nth, reserved, expires, scopes) = (seq - 1, None, None, Vec::new());

@@ -15,6 +15,7 @@ use crate::{
     known::{Entry, Known},
     limits::WorstCase,
     money::Price,
+    programs::roles::{handoff::Memory, review},
     spec::Spec,
     team::{self, Agent, Target},
     text::{is_invisible, shorten},
@@ -193,6 +194,8 @@ fn add(spec: &Spec, known: &Known, parts: &[Part], most: usize, messages: &mut V
                 messages.push(told(to, &quote(spec, known, key, None, most)));
                 continue;
             }
+            Part::Memory(keys) => &memory(spec, known, keys, most),
+            Part::Findings(key) => &findings(spec, known, key, most),
             Part::Told { to, text } => {
                 flush(&mut user, messages);
                 messages.push(told(to, text));
@@ -213,12 +216,35 @@ fn flush(user: &mut Option<String>, messages: &mut Vec<Message>) {
 
 /// A reply, delimited and attributed, in a frame that its text can neither close nor imitate.
 fn quote(spec: &Spec, known: &Known, key: &Key, label: Option<&str>, most: usize) -> String {
-    let agent = known.get(key.as_str()).map(|entry| entry.call.agent());
-    let name = agent.map_or("", |agent| &*spec.team.agent(agent).name);
+    let name = known.get(key.as_str()).map_or("", |entry| match &entry.call {
+        Call::Person { .. } => Language::of(&spec.task).pick("a person", "人"),
+        call @ (Call::Agent { .. }
+        | Call::Tool { .. }
+        | Call::Gate { .. }
+        | Call::Exchange { .. }) => &spec.team.agent(call.agent()).name,
+    });
     let text = cut(spec, known.text(key).map_or("", |text| text), most);
     let label = label.map(|label| format!(" as=\"{}\"", attribute(label))).unwrap_or_default();
     let name = attribute(name);
     format!("<reply from=\"{name}\"{label} key=\"{key}\">\n{}\n</reply>", framed(&text))
+}
+
+/// What roles handed on, in a frame as that of a reply.
+fn memory(spec: &Spec, known: &Known, keys: &[Key], most: usize) -> String {
+    let memory = Memory::of(known, keys, Language::of(&spec.task)).told().to_string();
+    let keys: Vec<&str> = keys.iter().map(Key::as_str).collect();
+    let (memory, keys) = (framed(&cut(spec, &memory, most)), keys.join(" "));
+    format!("<reply from=\"memory\" key=\"{keys}\">\n{memory}\n</reply>")
+}
+
+/// What a review found, in the frame of its reply.
+fn findings(spec: &Spec, known: &Known, key: &Key, most: usize) -> String {
+    let answer = known.get(key.as_str()).and_then(|it| it.outcome.as_ref()?.as_deref().ok());
+    let shown = answer.map(|answer| review::shown(answer, Language::of(&spec.task)));
+    let name =
+        known.get(key.as_str()).map_or("", |entry| &spec.team.agent(entry.call.agent()).name);
+    let (name, shown) = (attribute(name), framed(&cut(spec, &shown.unwrap_or_default(), most)));
+    format!("<reply from=\"{name}\" as=\"findings\" key=\"{key}\">\n{shown}\n</reply>")
 }
 
 fn attribute(name: &str) -> String {
@@ -375,17 +401,19 @@ fn bytes(messages: &[Message]) -> u64 {
     messages.iter().map(of).sum()
 }
 
-/// The tokens of messages as a guess on the safe side: three ASCII characters are taken for one,
-/// and every other character.
+/// The tokens of a text as a guess on the safe side: three ASCII characters are taken for one, and
+/// every other character.
+pub(crate) fn guessed(text: &str) -> u64 {
+    let ascii = text.bytes().filter(u8::is_ascii).count();
+    (ascii.div_ceil(3) + text.chars().count() - ascii) as u64
+}
+
+/// The tokens of messages, likewise.
 fn guess(messages: &[Message]) -> u64 {
-    let of_text = |text: &str| {
-        let ascii = text.bytes().filter(u8::is_ascii).count();
-        (ascii.div_ceil(3) + text.chars().count() - ascii) as u64
-    };
-    let of_call = |it: &ToolCall| FRAME + of_text(&it.arguments.to_string());
+    let of_call = |it: &ToolCall| FRAME + guessed(&it.arguments.to_string());
     let of = |message: &Message| {
         let calls = message.tool_calls.iter().map(of_call).sum::<u64>();
-        FRAME + of_text(&message.content) + calls
+        FRAME + guessed(&message.content) + calls
     };
     messages.iter().map(of).sum()
 }

@@ -18,7 +18,7 @@ use crate::{
     event::Ending,
     findings::Ledger,
     key::{self, Key},
-    known::Known,
+    known::{Entry, Known},
     limits::Limits,
     programs::{graph::Used, turn},
     spec::{Choice, Spec, Warning},
@@ -72,10 +72,23 @@ pub struct Account {
     pub findings: Option<Findings>,
     /// What its program tells beside the unified result, field by field.
     pub record: Map<String, Value>,
+    /// What the run's public stream was told, in order.
+    pub notices: Vec<Notice>,
     /// What the run itself warns of.
     pub warnings: Vec<Warning>,
     /// Replies that came and yet count as failed, and why.
     pub faults: Vec<(Key, AgentId, Fault)>,
+}
+
+/// Something that a program tells the run's public stream (agents.md §9).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notice {
+    /// The record with which it happened.
+    pub seq: u64,
+    /// What happened, in a word.
+    pub kind: &'static str,
+    /// More about it, field by field.
+    pub fields: Map<String, Value>,
 }
 
 /// What reviewers found, as results tell it.
@@ -116,7 +129,7 @@ struct Notes {
 /// A place in the log, and its time. What comes later in the log is greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment {
-    seq: u64,
+    pub(crate) seq: u64,
     /// The time of it.
     pub(crate) at: Time,
 }
@@ -253,6 +266,58 @@ impl<'a> Scope<'a> {
             let tokens = if is_settled { entry.usage().tokens.total() } else { 0 };
             Used { calls: used.calls + 1, tokens: used.tokens.saturating_add(tokens) }
         })
+    }
+
+    /// The tokens that calls of this kind had used when all that led here was known: each attempt of
+    /// each that is settled.
+    fn consumed_of(&self, is_of: impl Fn(&Entry) -> bool) -> u64 {
+        let here = self.notes.reached.get().seq;
+        let settled = self.known.charged().filter(|it| !it.is_open() && it.settled <= here);
+        let own = settled.filter(|entry| is_of(entry));
+        let used = own.flat_map(|entry| &entry.usages).map(|usage| usage.tokens.total());
+        used.fold(0, u64::saturating_add)
+    }
+
+    /// What was consumed in this part of the run, in tokens; see [`Scope::limited`].
+    pub(crate) fn consumed(&self) -> u64 {
+        let level = self.scopes.last().map(|(level, _)| level);
+        self.consumed_of(|entry| level.is_none_or(|level| entry.scopes.contains(level)))
+    }
+
+    /// What an agent has consumed, in tokens.
+    pub(crate) fn consumed_by(&self, agent: &AgentId) -> u64 {
+        self.consumed_of(|entry| entry.call.agent() == agent)
+    }
+
+    /// Whether less than a fifth of a budget is left that calls from here count against (agents.md §8).
+    pub(crate) fn is_low(&self) -> bool {
+        self.scopes.iter().any(|(level, limits)| {
+            let is_low = |total: u64| {
+                let consumed = self.consumed_of(|entry| entry.scopes.contains(level));
+                let left = total.saturating_sub(consumed);
+                u128::from(left) * 5 < u128::from(total)
+            };
+            limits.soft_tokens.is_some_and(is_low)
+        })
+    }
+
+    /// Whether exactly this was asked already under the name `name`.
+    pub(crate) fn has_asked(&self, name: &str, call: Call) -> bool {
+        let key = self.key(name);
+        let call = self.known.worded(&key, call);
+        self.known.fitting(&key, &call).is_some()
+    }
+
+    /// The calls of the turn `name`, in the order of asking.
+    pub(crate) fn calls_of(&self, name: &str) -> Vec<&'a Entry> {
+        let mut calls = self.known.turn(&self.key(name));
+        calls.sort_by_key(|entry| entry.asked);
+        calls
+    }
+
+    /// All that is known.
+    pub(crate) fn known(&self) -> &'a Known {
+        self.known
     }
 
     /// Asks an agent for its turn: one request, and what its tools need.

@@ -10,9 +10,10 @@ use crate::{
     gate::{Requirement, Workspace},
     limits::Limits,
     programs::{
-        Adaptive, Broadcast, Coded, Consensus, Controller, Debate, Dispatch, Graph, Pattern, Relay,
+        Adaptive, Broadcast, Coded, Consensus, Controller, Debate, Dispatch, Graph, Pattern, Relay, Roles,
         Sequential, Stages, Supervise,
         graph::{self, Group, Own, PARENT, Routing, Test},
+        roles::{Budget, Role},
     },
     scope::Program,
     team::{AgentId, Team},
@@ -93,6 +94,7 @@ impl Spec {
             Collaboration::Graph(it) => it,
             Collaboration::Stages(it) => it,
             Collaboration::Dispatch(it) => it,
+            Collaboration::Roles(it) => it,
             Collaboration::Controller(it) => it,
             Collaboration::Coded(it) => it,
             Collaboration::Pattern(it) => it,
@@ -119,6 +121,10 @@ impl Spec {
         }
         if let Some(absent) = self.collaboration.own_conditions().find(|own| own.rule.is_absent()) {
             return Some(format!("the code of condition \"{}\" is not here", absent.name));
+        }
+        if let Collaboration::Roles(_) = &self.collaboration {
+            let absent = Role::ALL.into_iter().find(|role| !self.team.has(&role.agent()))?;
+            return Some(format!("nobody is the {}", absent.name()));
         }
         if let Collaboration::Coded(Coded { name, program: None }) = &self.collaboration {
             return Some(format!("the code of program \"{name}\" is not here"));
@@ -161,6 +167,8 @@ pub enum Collaboration {
     Stages(Stages),
     /// By a lead, as it sees fit.
     Dispatch(Dispatch),
+    /// By roles, one after the other.
+    Roles(Roles),
     /// As a process of the team's own says.
     Controller(Controller),
     /// As code of the caller's own says.
@@ -183,6 +191,7 @@ impl Collaboration {
             Collaboration::Relay(_) => "relay",
             Collaboration::Graph(_) | Collaboration::Stages(_) => "graph",
             Collaboration::Dispatch(_) => "dispatch",
+            Collaboration::Roles(_) => "roles",
             Collaboration::Controller(_) => "controller",
             Collaboration::Coded(_) => "program",
             Collaboration::Pattern(it) => it.form.shape().name,
@@ -195,6 +204,9 @@ impl Collaboration {
             Collaboration::Graph(graph) => graph.role(team, agent, language),
             Collaboration::Stages(stages) => stages.role(team, agent, language),
             Collaboration::Pattern(pattern) => pattern.role(team, agent, language),
+            Collaboration::Roles(_) => {
+                Some(Role::named(agent.as_str())?.brief(language)?.to_owned())
+            }
             Collaboration::Broadcast(_)
             | Collaboration::Sequential(_)
             | Collaboration::Debate(_)
@@ -206,6 +218,17 @@ impl Collaboration {
             | Collaboration::Controller(_)
             | Collaboration::Coded(_) => None,
         }
+    }
+
+    /// The tokens of a budget that its calls pay from, if it has one of its own.
+    pub(crate) fn soft_tokens(&self) -> Option<u64> {
+        let Collaboration::Roles(roles) = self else { return None };
+        roles.budget.as_ref().map(Budget::total)
+    }
+
+    /// Whether its program tells a public stream of what happens.
+    pub(crate) fn tells_public(&self) -> bool {
+        matches!(self, Collaboration::Roles(_))
     }
 
     /// The graphs that the work moves along, one after another, with the names of their stages.
@@ -223,6 +246,7 @@ impl Collaboration {
             | Collaboration::Relay(_)
             | Collaboration::Adaptive(_)
             | Collaboration::Dispatch(_)
+            | Collaboration::Roles(_)
             | Collaboration::Controller(_)
             | Collaboration::Coded(_)
             | Collaboration::Pattern(_) => Vec::new(),
@@ -263,6 +287,7 @@ impl Collaboration {
             | Collaboration::Relay(_)
             | Collaboration::Adaptive(_)
             | Collaboration::Dispatch(_)
+            | Collaboration::Roles(_)
             | Collaboration::Controller(_)
             | Collaboration::Coded(_)
             | Collaboration::Pattern(_) => Vec::new(),
@@ -293,6 +318,8 @@ impl Collaboration {
                 self.graphs().into_iter().map(|(_, graph)| graph.agents()).collect()
             }
             Collaboration::Dispatch(it) => vec![all(&it.agents)],
+            // They have the names of their roles.
+            Collaboration::Roles(_) => Vec::new(),
             Collaboration::Controller(it) => vec![all(&it.agents)],
             Collaboration::Coded(_) => Vec::new(),
             Collaboration::Pattern(it) => it.agents(),

@@ -135,6 +135,10 @@ pub struct Agent {
     /// The later targets of its chain, in order (agents.md §3).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<Fallback>,
+    /// What answers in its place once little is left of the budget that it works under, in order and
+    /// numbered from [`ECONOMY`] (agents.md §8).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub economy: Vec<Fallback>,
 }
 
 /// A later target of a chain: it is asked when the one before it failed in a way that another may not.
@@ -148,6 +152,9 @@ pub struct Fallback {
 
 /// The number of the target that an agent's chain begins with.
 pub const FIRST_TARGET: u32 = 1;
+
+/// The number of the first target that answers when a budget runs low: beyond those of any chain.
+pub const ECONOMY: u32 = 101;
 
 /// How many model calls one turn may take unless its agent says otherwise.
 pub const MAX_STEPS: u32 = 30;
@@ -168,6 +175,7 @@ impl Agent {
             limits: Limits::default(),
             target,
             fallbacks: Vec::new(),
+            economy: Vec::new(),
         }
     }
 
@@ -176,14 +184,16 @@ impl Agent {
     /// A number that its chain does not have, as in a damaged log, is taken for the first.
     #[must_use]
     pub fn answered_by(&self, number: u32) -> Agent {
-        let later = self.fallbacks.iter().find(|fallback| fallback.number == number);
+        let mut later = self.fallbacks.iter().chain(&self.economy);
+        let later = later.find(|fallback| fallback.number == number);
         let target = later.map_or(&self.target, |fallback| &fallback.target).clone();
-        Agent { target, fallbacks: Vec::new(), ..self.clone() }
+        Agent { target, fallbacks: Vec::new(), economy: Vec::new(), ..self.clone() }
     }
 
     /// The number of the target that is asked after the one with this number.
     pub(crate) fn next_target(&self, number: u32) -> Option<u32> {
-        self.fallbacks.iter().map(|fallback| fallback.number).find(|next| *next > number)
+        let chain = if number < ECONOMY { &self.fallbacks } else { &self.economy };
+        chain.iter().map(|fallback| fallback.number).find(|next| *next > number)
     }
 
     /// Whether its grants allow the tool `name`, `tool.action` (agents.md §5): a grant is a tool with

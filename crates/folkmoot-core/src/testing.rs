@@ -186,6 +186,11 @@ fn request(call: &Call) -> String {
         Part::Returned { key, .. } => format!("returned {key}"),
         Part::Told { text, .. } => format!("told {}…", text.chars().take(24).collect::<String>()),
         Part::Result(key) => format!("result {key}"),
+        Part::Memory(keys) => {
+            let keys: Vec<&str> = keys.iter().map(Key::as_str).collect();
+            format!("memory {}", keys.join(" "))
+        }
+        Part::Findings(key) => format!("findings {key}"),
     });
     format!("[{}]", continues.chain(parts).collect::<Vec<_>>().join(" · "))
 }

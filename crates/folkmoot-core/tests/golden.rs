@@ -45,6 +45,7 @@ fn logs() -> impl Iterator<Item = (Vec<Record>, &'static str, ExpectFile)> {
         "pattern-review",
         "relay",
         "retry",
+        "roles",
         "sequential",
         "supervisor",
         "woken"

@@ -29,6 +29,8 @@ pub struct Request {
     pub messages: Vec<Message>,
     /// The tools that it may ask for.
     pub tools: Vec<Tool>,
+    /// Whether it may ask for none of them this time.
+    pub without_tools: bool,
     /// The most tokens the reply may have, if its size is bounded.
     pub max_output_tokens: Option<u64>,
     /// Where it works, if it is a program.

@@ -351,6 +351,7 @@ impl Driver {
                 };
                 let messages = render::messages(&self.spec, self.run.known(), &agent, prompt);
                 let tools = self.spec.tools(&agent.id);
+                let without_tools = prompt.without_tools;
                 let max_output_tokens = entry.reserved.map(|reserved| reserved.tokens.output);
                 let request = Request {
                     run,
@@ -360,6 +361,7 @@ impl Driver {
                     agent,
                     messages,
                     tools,
+                    without_tools,
                     max_output_tokens,
                     place,
                 };

@@ -39,6 +39,9 @@ impl Wire for Chat {
         let mut body = json!({ "model": question.model });
         if !question.tools.is_empty() {
             body["tools"] = question.tools.iter().map(tool).collect();
+            if question.without_tools {
+                body["tool_choice"] = json!("none");
+            }
         }
         body["messages"] = question.turns.iter().map(message).collect();
         if let Some(max_tokens) = question.max_tokens {

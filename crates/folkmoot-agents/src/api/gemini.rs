@@ -51,6 +51,9 @@ impl Wire for Gemini {
         if !question.tools.is_empty() {
             let functions: Value = question.tools.iter().map(function).collect();
             body["tools"] = json!([{ "functionDeclarations": functions }]);
+            if question.without_tools {
+                body["toolConfig"] = json!({ "functionCallingConfig": { "mode": "NONE" } });
+            }
         }
         body["contents"] = sides.map(content).collect();
         if let Some(max_tokens) = question.max_tokens {

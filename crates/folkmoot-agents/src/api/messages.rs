@@ -52,6 +52,9 @@ impl Wire for Messages {
         let mut body = json!({ "model": question.model, "max_tokens": max_tokens });
         if !question.tools.is_empty() {
             body["tools"] = question.tools.iter().map(tool).collect();
+            if question.without_tools {
+                body["tool_choice"] = json!({ "type": "none" });
+            }
         }
         if let Some(text) = instructions {
             body["system"] = json!([{ "type": "text", "text": text }]);

@@ -73,10 +73,11 @@ impl Call<'_> {
     }
 }
 
-/// Calls tools by their own names, and takes away what a model without tools asked of them: the bounds
+/// Calls tools by their own names, and takes away what a model that may use none asked of them: the bounds
 /// of a run count one request for each of its turns (agents.md §5). A reply of nothing else is none.
 fn within_offers(request: &Request, answer: Answer) -> Result<Answer, Failure> {
-    let has_none = request.tools.is_empty() && request.agent.grants.is_empty();
+    let has_none =
+        request.without_tools || request.tools.is_empty() && request.agent.grants.is_empty();
     let Some(asked) = answer.tool_calls.first().filter(|_| has_none) else {
         let meant = |call: ToolCall| {
             let offered = request.tools.iter().find(|tool| wire_name(&tool.name) == *call.name);
@@ -272,6 +273,7 @@ pub(super) fn body(wire: &dyn Wire, model: &Model, request: &Request) -> Bytes {
         model: &model.model,
         turns: lay_out(&request.messages, &model.provider),
         tools: &tools,
+        without_tools: request.without_tools,
         max_tokens: request.max_output_tokens.or(model.max_output_tokens),
     });
     serde_json::to_vec(&body).expect("it is plain data").into()

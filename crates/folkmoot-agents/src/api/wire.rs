@@ -62,6 +62,8 @@ pub(crate) struct Question<'a> {
     pub turns: Vec<Turn>,
     /// The tools it may ask for; names are letters, digits and `_`.
     pub tools: &'a [Tool],
+    /// Whether it may ask for none of them this time.
+    pub without_tools: bool,
     /// The most tokens the reply may have, if somebody set a bound.
     pub max_tokens: Option<u64>,
 }

@@ -77,6 +77,7 @@ pub(crate) fn request_to(provider: &str, retries: u32) -> Request {
         agent: Arc::new(agent),
         messages: vec![message(Role::System, "Be brief."), message(Role::User, "Say hello.")],
         tools: Vec::new(),
+        without_tools: false,
         max_output_tokens: None,
         place: Place::default(),
     }

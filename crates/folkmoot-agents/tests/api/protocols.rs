@@ -433,6 +433,29 @@ async fn what_a_model_without_tools_asks_of_them_is_dropped_and_alone_no_reply()
 }
 
 #[tokio::test]
+async fn tools_that_may_not_be_asked_for_are_shown_and_forbidden_and_what_is_asked_all_the_same_is_dropped()
+ {
+    for (wire, provider) in PROTOCOLS {
+        let wants = Completion {
+            tool_calls: vec![("c1".to_owned(), "look".to_owned(), json!({}))],
+            finish: wants_tools(wire),
+            ..saying(["It is 4."], wire)
+        };
+        let stub = Stub::start([Reply::stream(&wants)]);
+        let request = Request { without_tools: true, ..request_with_tools(provider) };
+        let response = perform(&stub, request).await;
+        assert!(answer(&response).tool_calls.is_empty(), "{wire:?}");
+        let body = &stub.seen().requests[0].body;
+        let choice = match wire {
+            Wire::Chat => body["tool_choice"] == "none",
+            Wire::Messages => body["tool_choice"] == json!({ "type": "none" }),
+            Wire::Gemini => body["toolConfig"]["functionCallingConfig"]["mode"] == "NONE",
+        };
+        assert!(choice && body["tools"].is_array(), "{wire:?}: {body}");
+    }
+}
+
+#[tokio::test]
 async fn a_provider_gets_back_what_it_wants_with_its_tool_calls_and_no_other_does() {
     let returned = |wire: Wire, request: &Received| match wire {
         Wire::Chat => request.body["messages"][2]["reasoning_content"].clone(),

@@ -6,6 +6,8 @@ use folkmoot_core::{
     bounds::Bounds,
     check,
     diagnostic::{Diagnostic, Severity},
+    programs::roles::Role,
+    spec::Collaboration,
     team::{Agent, Target},
 };
 use serde_json::{Value, json};
@@ -157,7 +159,20 @@ impl Report {
 
 /// A report as programs read it.
 fn report(team: &Team) -> Value {
-    let agents: Vec<Value> = team.checked.team.agents.iter().map(agent).collect();
+    let has_roles = team
+        .checked
+        .spec
+        .as_ref()
+        .is_some_and(|spec| matches!(spec.collaboration, Collaboration::Roles(_)));
+    let agents: Vec<Value> = (team.checked.team.agents.iter())
+        .map(|it| {
+            let mut shown = agent(it);
+            if let Some(role) = Role::named(it.id.as_str()).filter(|_| has_roles) {
+                shown["role"] = role.name().into();
+            }
+            shown
+        })
+        .collect();
     let mut found = json!({
         "valid": team.checked.is_valid(),
         "errors": team.findings(Severity::Error),

@@ -16,6 +16,7 @@ use folkmoot_core::{
     diagnostic::{Diagnostic, Severity},
     file::overrides::{Given, Override},
     gate::Gate,
+    programs::roles::Role,
     spec::{Collaboration, Recipe, Spec, TeamSource, Warning},
     team::{Agent, AgentId, Fallback, Sandbox, Target},
 };
@@ -71,6 +72,9 @@ pub(crate) struct Overrides {
     /// How the team works: broadcast, sequential, debate, supervisor, consensus, relay or auto
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     strategy: Option<String>,
+    /// A ready-made program in place of a strategy: roles
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    program: Option<String>,
     /// How many rounds
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     rounds: Option<String>,
@@ -110,6 +114,7 @@ impl Overrides {
     fn given(&self) -> Vec<Override> {
         let flags = [
             ("--strategy", &self.strategy),
+            ("--program", &self.program),
             ("--rounds", &self.rounds),
             ("--order", &self.order),
             ("--judge", &self.judge),
@@ -156,7 +161,16 @@ impl TeamArgs {
     fn origin_and_prompt(&self) -> Result<(Origin, Option<String>)> {
         let more = self.task.iter().chain(&self.more).map(OsString::from);
         let mut words = self.team.iter().cloned().chain(more);
+        // A program brings its own agents, so one word beside it is the task, unless it is a file.
+        let has_program = self.overrides.program.is_some();
+        let is_file = self.team.as_ref().is_some_and(|word| Path::new(word).is_file());
+        let given = words.clone().count() + usize::from(self.prompt.is_some());
+        let is_task = has_program && given < 2 && !is_file;
         let origin = match (&self.config, self.demo, &self.agents[..]) {
+            (None, true, []) if has_program => {
+                Origin::DemoAgents(Role::ALL.map(|role| role.name().to_owned()).to_vec())
+            }
+            (None, false, []) if is_task => Origin::Agents(Vec::new()),
             (Some(file), false, []) => Origin::File(file.clone()),
             (None, true, []) => Origin::Demo,
             (None, true, names) => Origin::DemoAgents(names.to_vec()),
@@ -461,11 +475,13 @@ fn read_text(file: &Path) -> Result<String, String> {
 fn leave_out(team: &mut folkmoot_core::team::Team, providers: &Providers) -> Vec<Diagnostic> {
     let mut told = Vec::new();
     for agent in team.agents.iter_mut().chain(&mut team.staff) {
-        agent.fallbacks.retain(|Fallback { number, target }| {
+        let mut is_usable = |Fallback { number, target }: &Fallback| {
             let lack = providers.lack(target);
             told.extend(lack.iter().map(|why| check::left_out_of(&agent.name, *number, why)));
             lack.is_none()
-        });
+        };
+        agent.fallbacks.retain(&mut is_usable);
+        agent.economy.retain(&mut is_usable);
     }
     told
 }

@@ -1,3 +1,5 @@
+use std::slice;
+
 use anyhow::Result;
 use clap::Args;
 use folkmoot_core::{run::Run, view};
@@ -52,6 +54,9 @@ impl Watch {
                 run.apply(record);
                 if progress.is_none() {
                     app.print(&stream::record(id.as_str(), record));
+                    for told in view::notices(&loaded.spec, &run, slice::from_ref(record)) {
+                        app.print(&stream::notice(id.as_str(), &told));
+                    }
                 }
             }
             if let Some(progress) = &progress {

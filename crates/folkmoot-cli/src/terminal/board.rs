@@ -263,7 +263,7 @@ mod tests {
             tokens: Some(200_000),
             cost: Some(Money::from_usd(2.5)),
             time: Some(Duration::from_secs(1800)),
-            concurrency: None,
+            ..Limits::default()
         };
         spec
     }

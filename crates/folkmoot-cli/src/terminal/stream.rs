@@ -12,11 +12,17 @@ use folkmoot_core::{
     event::{Event, Record},
     key::Key,
     run::Run,
+    scope::Notice,
     spec::Spec,
     view::Outcome,
 };
-use folkmoot_runtime::{backend::Delta, driver::Observer};
+use folkmoot_runtime::{
+    backend::Delta,
+    driver::Observer,
+    notices::{Subscribers, USUAL_PRIORITY},
+};
 use serde::Serialize;
+use serde_json::Map;
 
 use super::{json, sink::Sink};
 
@@ -52,6 +58,15 @@ pub(crate) fn record(run_id: &str, record: &Record) -> String {
     json::line(&Line::Record { run_id, record, elapsed_ms: record.at.0 / 1000 })
 }
 
+/// What the run's public stream is told, as a line of this one.
+pub(crate) fn notice(run_id: &str, notice: &Notice) -> String {
+    let mut line = Map::new();
+    line.insert("type".to_owned(), notice.kind.into());
+    line.insert("run_id".to_owned(), run_id.into());
+    line.extend(notice.fields.clone());
+    json::line(&line)
+}
+
 /// The result as the last line of the stream.
 pub(crate) fn result(outcome: &Outcome) -> String {
     json::line(&Line::Result(outcome))
@@ -64,7 +79,8 @@ pub(crate) fn result(outcome: &Outcome) -> String {
 #[derive(Debug)]
 pub(crate) struct Stream {
     run_id: String,
-    sink: Sink,
+    sink: Arc<Sink>,
+    public: Subscribers,
     calls: Mutex<HashMap<Key, Flow>>,
 }
 
@@ -103,7 +119,14 @@ impl Flow {
 impl Stream {
     /// Streams the run `run_id` to `sink`.
     pub(crate) fn new(run_id: impl Into<String>, sink: Sink) -> Stream {
-        Stream { run_id: run_id.into(), sink, calls: Mutex::default() }
+        let (run_id, sink) = (run_id.into(), Arc::new(sink));
+        let (id, lines) = (run_id.clone(), sink.clone());
+        // A sink tells at its end what could not be written.
+        let public = Subscribers::new(|_| ()).with(None, USUAL_PRIORITY, move |told| {
+            lines.put(&notice(&id, told));
+            Ok(())
+        });
+        Stream { run_id, sink, public, calls: Mutex::default() }
     }
 
     /// Writes the last line and waits until everything is written.
@@ -174,6 +197,7 @@ impl Observer for Stream {
                 | Event::Ended { .. } => {}
             }
         }
+        self.public.recorded(spec, run, records);
     }
 
     fn delta(&self, key: &Key, delta: Delta<'_>) {

@@ -94,6 +94,7 @@ fn the_help_of_run_has_its_own_flags_first() {
             > Instead of what the team file says:
             >       --strategy <NAME>    How the team works: broadcast, sequential, debate, supervisor, consensus,
             >                            relay or auto
+            >       --program <NAME>     A ready-made program in place of a strategy: roles
             >       --rounds <N>         How many rounds
             >       --order <NAMES>      Who speaks in which order
             >       --judge <NAME>       Who judges

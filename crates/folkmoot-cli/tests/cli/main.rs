@@ -36,6 +36,7 @@ mod reports;
 #[cfg(unix)]
 mod resuming;
 mod retry;
+mod roles;
 mod running;
 mod simulate;
 mod snapshot;

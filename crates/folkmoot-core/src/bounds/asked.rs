@@ -5,6 +5,7 @@ use crate::{
     call::Tokens,
     limits::USUAL_OUTPUT,
     money::{Price, Rates},
+    programs::roles::review::asks,
     team::{Agent, DEMO_USAGE, Model, Says, Script, ScriptedReply, Target},
 };
 
@@ -55,6 +56,17 @@ impl<'a> Asked<'a> {
                 Most::of(replies(script).map(tool_calls).max().unwrap_or_default())
             }
             Target::Demo | Target::Cli(_) => Most::NOTHING,
+        }
+    }
+
+    /// Whether it may say that a person has to answer something first.
+    pub(super) fn may_ask(&self) -> bool {
+        match self.target {
+            Target::Model(_) | Target::Demo => true,
+            Target::Script(script) => {
+                let mut says = replies(script).filter_map(|it| it.outcome().ok());
+                script.replies.is_empty() || says.any(|it| asks(&it))
+            }
         }
     }
 

@@ -41,7 +41,7 @@ pub(super) enum Comes {
 }
 
 impl Comes {
-    fn of(self, take: Take) -> Take {
+    pub(super) fn of(self, take: Take) -> Take {
         match self {
             Comes::Surely => take,
             Comes::Perhaps => take.perhaps(),

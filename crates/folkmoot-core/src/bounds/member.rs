@@ -14,7 +14,7 @@ use crate::{
     money::Money,
     programs::graph,
     render::{self, FRAME},
-    team::{Agent, ScriptedReply, Target},
+    team::{Agent, Fallback, ScriptedReply, Target},
     tools,
     words::Language,
 };
@@ -27,6 +27,8 @@ pub(super) struct Member<'a> {
     pub(super) agent: &'a Agent,
     /// Its targets, in order; one at least.
     pub(super) chain: Vec<Asked<'a>>,
+    /// How many of them are the economy's, at the end of the chain.
+    economy: usize,
     /// What it is asked first: the frames, the system message and the task.
     pub(super) opening: Most,
     /// The same at least.
@@ -51,8 +53,7 @@ fn longest(tools: impl Fn(Language) -> Vec<Tool>) -> usize {
 impl<'a> Member<'a> {
     /// An agent of a run with these limits that works on `task`, if that is known.
     pub(super) fn new(agent: &'a Agent, limits: &Limits, task: Option<&str>) -> Member<'a> {
-        let is_metered =
-            [limits, &agent.limits].iter().any(|it| it.tokens.is_some() || it.cost.is_some());
+        let is_metered = limits.is_metered() || agent.limits.is_metered();
         let prompt = agent.prompt.as_deref().map_or(0, |it| it.trim_end().len());
         let identity = [Language::English, Language::Chinese].map(|it| it.identity(&agent.name));
         let [shorter, longer] = {
@@ -63,13 +64,14 @@ impl<'a> Member<'a> {
         let system = Most::of(prompt + "\n\n".len() + longer + offered);
         let read = task.map_or(Most::UNKNOWN, |task| Most::of(task.len()));
         let least = prompt + shorter + task.map_or(0, str::len);
-        let later = agent.fallbacks.iter().map(|fallback| &fallback.target);
+        let later = agent.fallbacks.iter().chain(&agent.economy).map(|fallback| &fallback.target);
         let targets = [&agent.target].into_iter().chain(later);
         Member {
             agent,
             // Under a limit of tokens or money a call is one attempt that may cost something, and its
             // reply is bounded.
             chain: targets.map(|target| Asked::new(agent, target, is_metered)).collect(),
+            economy: agent.economy.len(),
             opening: system + read + 2 * FRAME,
             opening_least: least as u64,
         }
@@ -92,16 +94,32 @@ impl<'a> Member<'a> {
     /// The same where more may be [read](Member::reading), up to `longest` in all: what a token costs
     /// depends on the size of its request.
     pub(super) fn turn_priced(&self, read: Most, longest: Most) -> Turn {
-        let steps = self.steps();
-        // Whoever answered is asked on; each other target was asked once more and failed.
-        let requests = steps + self.chain.len() as u64 - 1;
+        self.turn_and_more(read, longest, 0)
+    }
+
+    /// The same, at whose end it is asked as often again, whatever tools it wants then.
+    pub(super) fn turn_and_more(&self, read: Most, longest: Most, more: u64) -> Turn {
+        let used = self.steps() - 1;
+        let steps = used + 1 + more;
+        // Whoever answered is asked on; each other target was asked once more and failed, and the
+        // economy's first is asked in place of another.
+        let (usual, saving) = ((self.chain.len() - self.economy) as u64, self.economy as u64);
+        let requests = match steps {
+            1 => usual.max(saving),
+            steps => steps + (usual - 1) + saving.saturating_sub(1),
+        };
         let later = |it: &Asked| Most(it.window().0.filter(|_| steps > 1));
         // Behind what tools gave back, a target may be asked first late in the turn.
         let is_asked_late = steps > 1 && self.chain.len() > 1;
         let first = |it: &Asked| {
             if is_asked_late { it.request(later(it), later(it)) } else { it.request(read, longest) }
         };
-        let firsts = self.chain.iter().map(first).fold(Used::NOTHING, Used::and);
+        let all = |of: &[Asked]| of.iter().map(first).fold(Used::NOTHING, Used::and);
+        let (usual, saving) = self.chain.split_at(self.chain.len() - self.economy);
+        let firsts = match steps {
+            1 => all(usual).or(all(saving)),
+            _ => all(usual).and(all(saving)),
+        };
         let further = self.chain.iter().map(|it| it.request(later(it), later(it)));
         let further = further.reduce(Used::or).unwrap_or(Used::NOTHING).times(steps - 1);
         let most = firsts.and(further);
@@ -113,7 +131,7 @@ impl<'a> Member<'a> {
         let take = Take {
             calls: Range { min: 1, max: 1 },
             requests: Range { min: 1, max: requests },
-            started: span(1, tools.times(steps - 1) + requests),
+            started: span(1, tools.times(used) + requests),
             input: span(least.read(), most.input),
             output: span(least.output, most.output),
             tokens: span(least.total(), most.total),
@@ -148,10 +166,14 @@ impl<'a> Member<'a> {
         self.chain.iter().any(repeats)
     }
 
+    /// Whether it may ask for tools.
+    pub(super) fn has_tools(&self) -> bool {
+        self.chain.iter().any(Asked::has_tools)
+    }
+
     /// Answers of a turn at most, those that ask for tools among them.
     fn steps(&self) -> u64 {
-        let has_tools = self.chain.iter().any(Asked::has_tools);
-        if has_tools { u64::from(self.agent.max_steps.max(1)) } else { 1 }
+        if self.has_tools() { u64::from(self.agent.max_steps.max(1)) } else { 1 }
     }
 
     /// The size of a quote of it.
@@ -164,7 +186,12 @@ impl<'a> Member<'a> {
     /// after as many attempts as a rehearsal may make.
     pub(super) fn in_order(&self, requests: Range) -> Option<Take> {
         let Target::Script(script) = &self.agent.target else { return None };
-        if !self.agent.fallbacks.is_empty() {
+        // Under another label the script goes on as it is.
+        let goes_on = |it: &Fallback| match &it.target {
+            Target::Script(it) => it.replies == script.replies && it.rules == script.rules,
+            Target::Model(_) | Target::Demo => false,
+        };
+        if !self.agent.fallbacks.is_empty() || !self.agent.economy.iter().all(goes_on) {
             return None;
         }
         let attempts = self.chain.iter().map(Asked::attempts).max().unwrap_or(1);

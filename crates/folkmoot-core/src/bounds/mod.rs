@@ -13,6 +13,7 @@ mod member;
 mod most;
 mod pattern;
 mod programs;
+mod roles;
 mod strategies;
 mod take;
 mod unknown;
@@ -83,8 +84,9 @@ impl Bounds {
         limits: &Limits,
         task: Option<&str>,
     ) -> Bounds {
-        let mut forecast = Forecast::new(team, limits, task);
-        forecast.of(collaboration, team);
+        let soft_tokens = collaboration.soft_tokens();
+        let mut forecast = Forecast::new(team, &Limits { soft_tokens, ..*limits }, task);
+        forecast.of(collaboration, team, task);
         let total =
             forecast.phases.iter().fold(Take::NOTHING, |total, phase| total.and(phase.take));
         let shares = team.everyone().map(|agent| {

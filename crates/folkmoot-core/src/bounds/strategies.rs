@@ -30,7 +30,7 @@ use crate::{
 const CHARACTER: u64 = 4;
 
 impl Forecast<'_> {
-    pub(super) fn of(&mut self, collaboration: &Collaboration, team: &Team) {
+    pub(super) fn of(&mut self, collaboration: &Collaboration, team: &Team, task: Option<&str>) {
         match collaboration {
             Collaboration::Broadcast(Broadcast { agents, rounds, .. }) => {
                 let mut talk = self.first("round-1", agents);
@@ -57,6 +57,7 @@ impl Forecast<'_> {
             Collaboration::Graph(graph) => self.graph(graph, team),
             Collaboration::Stages(stages) => self.stages(stages, team),
             Collaboration::Dispatch(dispatch) => self.dispatch(dispatch, team),
+            Collaboration::Roles(roles) => self.roles(roles, task),
             Collaboration::Controller(controller) => self.controlled(controller),
             Collaboration::Coded(_) => {
                 let agents: Vec<AgentId> = team.agents.iter().map(|it| it.id.clone()).collect();

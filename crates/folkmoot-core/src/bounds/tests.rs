@@ -219,10 +219,9 @@ fn the_smallest_limit_of_all_levels_is_the_one_that_holds() {
     }
     let all = Limits {
         calls: Some(3),
-        tokens: None,
         cost: Some(Money::from_usd(0.5)),
         time: Some(Duration::from_secs(90)),
-        concurrency: None,
+        ..Limits::default()
     };
     let effective = Effective::from(Limits { calls: Some(2), ..Limits::default() }.within(&all));
     let wanted = Effective {

@@ -46,6 +46,7 @@ impl Lints<'_> {
             | Collaboration::Graph(_)
             | Collaboration::Stages(_)
             | Collaboration::Dispatch(_)
+            | Collaboration::Roles(_)
             | Collaboration::Controller(_)
             | Collaboration::Coded(_)
             | Collaboration::Pattern(_) => Vec::new(),

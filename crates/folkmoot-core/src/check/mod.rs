@@ -9,6 +9,7 @@ mod listing;
 mod names;
 pub(crate) mod pattern;
 mod programs;
+mod roles;
 mod strategies;
 mod team;
 
@@ -249,6 +250,9 @@ impl Checked {
             return self.by_a_lead(file, input, prompt, told);
         }
         let is_flag = given.get("strategy").is_some_and(|item| item.place.span.is_none());
+        if roles::is_asked_for(given) {
+            return self.by_roles(file, given, input, told);
+        }
         let has_program = given.get(programs::PROGRAM).is_some();
         if graph::is_asked_for(given) && !is_flag && !has_program {
             return self.along_a_graph(file, given, input, prompt, &extensions, told);
@@ -367,6 +371,26 @@ impl Checked {
                 spec.workspace = Some(self.workplace.workspace());
             }
         }
+    }
+
+    /// Checks a team of roles.
+    fn by_roles(
+        &mut self,
+        file: &Fields,
+        given: &Fields,
+        input: &Input<'_>,
+        told: &mut Vec<Diagnostic>,
+    ) {
+        told.extend(unused_by_strategies(file));
+        let mut casting = roles::Casting { file, given, input, told };
+        let Some((agents, roles)) = casting.cast(&self.team.agents) else { return };
+        self.team.agents = agents;
+        let collaboration = Collaboration::Roles(roles);
+        let limits = team::limits(file);
+        let bounds = Bounds::of(&collaboration, &self.team, &limits, input.task);
+        let lints = Lints { file, given, team: &self.team };
+        told.extend(lints.warnings(&collaboration, &bounds));
+        self.settle(file, input, collaboration, None, bounds);
     }
 
     /// Keeps what can be run.

@@ -2,7 +2,7 @@
 //! (extensions.md §§4, 5).
 
 use crate::{
-    check::{graph, listing::Listing},
+    check::{graph, listing::Listing, roles},
     diagnostic::{Diagnostic, quoted},
     extension::Registry,
     file::item::Fields,
@@ -26,18 +26,20 @@ pub(super) fn resolve(
     folder: &str,
     told: &mut Vec<Diagnostic>,
 ) -> Option<Collaboration> {
-    if team.agents.is_empty() {
+    let item = given.get(PROGRAM)?;
+    let is_known = |name: &str| registry.programs().any(|known| known == name);
+    let is_sure = item.text().is_none_or(|name| is_known(name.trim()));
+    if team.agents.is_empty() && is_sure {
         told.push(Diagnostic::error("no_agents", "the team has no agents").at(&given.place));
         return None;
     }
-    let item = given.get(PROGRAM)?;
     let beside: &[&str] = if item.fields().is_some() { &BESIDE_CONTROLLERS } else { &[PROGRAM] };
     told.extend(others(given, beside));
     let Some(fields) = item.fields() else {
         let name = item.text()?.trim();
         let coded = registry.coded(name).map(Collaboration::Coded);
         if coded.is_none() {
-            let known: Vec<&str> = registry.programs().collect();
+            let known: Vec<&str> = [roles::NAME].into_iter().chain(registry.programs()).collect();
             let message = format!("unknown program {}", quoted(name));
             let help = names::suggestion(name, known.iter().copied());
             let usual = || "a program of your own is a process: program: { command: [...] }".into();

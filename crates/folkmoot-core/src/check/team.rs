@@ -15,8 +15,8 @@ use crate::{
     money::Money,
     names::{slug, suggestion},
     team::{
-        Agent, AgentId, Cli, CliInput, CliOutput, CliProgram, Fallback, MAX_STEPS, Model,
-        OwnProgram, PARENT, Sandbox, Target, Team,
+        Agent, AgentId, Cli, CliInput, CliOutput, CliProgram, ECONOMY, FIRST_TARGET, Fallback,
+        MAX_STEPS, Model, OwnProgram, PARENT, Sandbox, Target, Team,
     },
 };
 
@@ -119,7 +119,7 @@ pub(super) fn nobody(file: &Fields, input: &Input<'_>) -> Members {
 }
 
 /// What all agents may do at most.
-fn ceiling(file: &Fields) -> Sandbox {
+pub(super) fn ceiling(file: &Fields) -> Sandbox {
     file.text("sandbox").and_then(|level| Sandbox::named(level)).unwrap_or_default()
 }
 
@@ -136,6 +136,46 @@ pub(super) fn lead(
     let max_steps = file.whole("max_steps").map_or(LEAD_STEPS, |it| it as u32);
     // What is said of the team and of its run is not said of the lead.
     Agent { prompt: Some(prompt), description: None, limits: Limits::default(), max_steps, ..agent }
+}
+
+/// An agent of which the file says nothing: the team's model answers for it, or the machine's.
+/// Nothing is told if there is none and it is not `needed`.
+pub(super) fn unnamed(
+    name: &str,
+    file: &Fields,
+    input: &Input<'_>,
+    needed: Needed,
+    told: &mut Vec<Diagnostic>,
+) -> Agent {
+    let has_model = file.get("model").is_some() || input.catalog.default_model.is_some();
+    if needed == Needed::No && !has_model {
+        return Agent::new(name, unset());
+    }
+    let (name, fields) = (name.into(), Fields::none(file.place.clone()));
+    Builder { file, input, told }.agent(&Named { name: &name, fields: &fields })
+}
+
+/// Whether a run asks an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Needed {
+    /// It may.
+    Yes,
+    /// It does not.
+    No,
+}
+
+/// What answers for the agents when a budget runs low, in order.
+pub(super) fn economy(
+    name: &str,
+    place: &Place,
+    file: &Fields,
+    input: &Input<'_>,
+    told: &mut Vec<Diagnostic>,
+) -> Vec<Fallback> {
+    let (target, later) = Builder { file, input, told }.resolve(name, place);
+    let first = Fallback { number: FIRST_TARGET, target };
+    let chain = [first].into_iter().chain(later);
+    chain.map(|it| Fallback { number: ECONOMY - FIRST_TARGET + it.number, ..it }).collect()
 }
 
 /// The team's own model as a judge, if it has one.
@@ -195,6 +235,7 @@ pub(super) fn limits(of: &Fields) -> Limits {
     Limits {
         calls: limits.whole("calls"),
         tokens: limits.whole("tokens"),
+        soft_tokens: None,
         cost: limits.number("cost_usd").map(Money::from_usd),
         time: limits.time("time").flatten(),
         concurrency: limits.whole("concurrency"),
@@ -254,6 +295,7 @@ impl Builder<'_> {
             limits: limits(fields),
             target,
             fallbacks,
+            economy: Vec::new(),
         }
     }
 
@@ -401,7 +443,13 @@ pub(super) fn alone(target: Target) -> Chain {
 
 /// Says that a target of a chain is left out.
 pub fn left_out_of(whose: &str, number: u32, why: &str) -> Diagnostic {
-    let message = format!("target {number} of {} is left out: {why}", quoted(whose));
+    let whose = quoted(whose);
+    let message = match number.checked_sub(ECONOMY) {
+        None => format!("target {number} of {whose} is left out: {why}"),
+        Some(before) => {
+            format!("target {} of the economy model of {whose} is left out: {why}", before + 1)
+        }
+    };
     Diagnostic::warning("target_left_out", message)
 }
 

@@ -3,7 +3,7 @@
 
 use crate::file::{
     graph::{GRAPH, STAGES},
-    shape::{ENDLESS, Field, List, NAMES, Record, SOME, Shape, Zero},
+    shape::{ENDLESS, Field, List, MANY, NAMES, Record, SOME, Shape, Zero},
 };
 
 /// `collaboration`.
@@ -11,15 +11,16 @@ pub static COLLABORATION: Record = Record {
     name: "collaboration",
     noun: "parameter",
     doc: "How the team works together.",
-    groups: &[PARAMETERS, GRAPH, STAGES, PATTERN, PROGRAM, LATER],
+    groups: &[PARAMETERS, GRAPH, STAGES, PATTERN, PROGRAM, ROLES, LATER],
 };
 
-/// The key of a program that is not built in (extensions.md §§4, 5).
+/// The key of programs: roles (agents.md §7), and those that are not built in (extensions.md §§4, 5).
 const PROGRAM: &[Field] = &[Field::new(
     "program",
     Shape::TextOr(&CONTROLLER),
-    "A program that is not built in: a process of the team's own, or the name of code.",
-)];
+    "A program: roles, a process of the team's own, or the name of code.",
+)
+.flag("--program")];
 
 static CONTROLLER: Record = Record {
     name: "controller",
@@ -32,6 +33,26 @@ static CONTROLLER: Record = Record {
     )
     .required()]],
 };
+
+/// The parameters of the role team (agents.md §§7, 8).
+pub const ROLES: &[Field] = &[
+    Field::new("path", Shape::Word(&["single", "roles"]), "The path that the task takes.")
+        .default("as complex as it is"),
+    Field::new("complexity", COUNT, "How complex the task is.").default("measured"),
+    Field::new("complexity_threshold", COUNT, "From where on a task is complex.").default("2"),
+    Field::new("intents", TEXTS, "What the task is for: code_modify, development, …"),
+    Field::new("past_steps", COUNT, "How many steps were taken before."),
+    Field::new("single_agent_budget", COUNT, "The tokens one agent would have.")
+        .default("none: there is no budget"),
+    Field::new("multiplier", Shape::Decimal, "How many times that all roles have together.")
+        .default("1.5"),
+    Field::new("economy_model", Shape::Text, "What answers when less than a fifth is left.")
+        .default("the alias economy"),
+];
+
+const COUNT: Shape = Shape::Whole { min: 0, max: ENDLESS };
+
+const TEXTS: Shape = Shape::List(List { of: &Shape::Text, what: "texts", ..MANY });
 
 /// The names of the strategies.
 pub const STRATEGIES: &[&str] =
@@ -106,14 +127,6 @@ pub const SIGNALS: &[&str] = &["literal"];
 
 /// The keys of programs that are yet to come.
 const LATER: &[Field] = &[
-    Field::new("path", Shape::Later, "The path of the role team."),
-    Field::new("complexity", Shape::Later, "The complexity of the role team's task."),
-    Field::new("complexity_threshold", Shape::Later, "From where on a task is complex."),
-    Field::new("intents", Shape::Later, "What the role team's task intends."),
-    Field::new("past_steps", Shape::Later, "Steps taken before the role team's task."),
-    Field::new("single_agent_budget", Shape::Later, "The tokens one agent would have."),
-    Field::new("multiplier", Shape::Later, "How much more the role team has."),
-    Field::new("economy_model", Shape::Later, "The model when the budget runs low."),
     Field::new("max_posts", Shape::Later, "The most posts of a round table."),
     Field::new("max_turns", Shape::Later, "The most turns of each agent at a round table."),
     Field::new("scribe", Shape::Later, "Who sums up a round table."),

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{diagnostic::Place, time::Duration};
+use crate::{decimal::Decimal, diagnostic::Place, time::Duration};
 
 /// A value of the right shape, and where it stands.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub enum Content {
     Whole(u64),
     /// A number.
     Number(f64),
+    /// A decimal number.
+    Decimal(Decimal),
     /// A length of time; `None` is no end.
     Time(Option<Duration>),
     /// Values in order. Of those with a wrong shape, records are empty and others left out.
@@ -123,6 +125,14 @@ impl Fields {
     pub fn number(&self, name: &str) -> Option<f64> {
         match self.get(name)?.content {
             Content::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The decimal number of a key.
+    pub fn decimal(&self, name: &str) -> Option<Decimal> {
+        match self.get(name)?.content {
+            Content::Decimal(number) => Some(number),
             _ => None,
         }
     }

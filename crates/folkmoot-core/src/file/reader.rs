@@ -201,6 +201,9 @@ impl<'a> Reader<'a> {
                 .filter(|number| (*min..=*max).contains(number))
                 .map(Content::Number)
                 .or_else(|| self.misfit(shape, node)),
+            Shape::Decimal => {
+                scalar.decimal().map(Content::Decimal).or_else(|| self.misfit(shape, node))
+            }
             Shape::Time(zero) => self.time(*zero, scalar, node),
             Shape::List(_)
             | Shape::Variables
@@ -309,11 +312,14 @@ impl<'a> Reader<'a> {
             (Shape::Word(words) | Shape::WordOr(words, _), Tree::Scalar(scalar)) => {
                 names::suggestion(&scalar.text, words.iter().copied())
             }
-            (Shape::Flag | Shape::Whole { .. } | Shape::Number { .. } | Shape::Time(_), _)
-                if is_quoted_number(node) =>
-            {
-                Some("write it without quotes".into())
-            }
+            (
+                Shape::Flag
+                | Shape::Whole { .. }
+                | Shape::Number { .. }
+                | Shape::Decimal
+                | Shape::Time(_),
+                _,
+            ) if is_quoted_number(node) => Some("write it without quotes".into()),
             (Shape::Time(_), Tree::Scalar(_)) => Some("units are ms, s, m, h and d".into()),
             _ => None,
         };

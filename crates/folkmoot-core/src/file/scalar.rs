@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-use crate::{diagnostic::shown, file::node::Scalar};
+use crate::{decimal::Decimal, diagnostic::shown, file::node::Scalar};
 
 impl Scalar {
     /// The truth value it is, if it is one. `yes` and `no` are texts.
@@ -17,6 +17,11 @@ impl Scalar {
     /// The number it is, if it is one.
     pub fn number(&self) -> Option<f64> {
         if self.plain { number(&self.text) } else { None }
+    }
+
+    /// The decimal number it is, exactly, if it is one.
+    pub fn decimal(&self) -> Option<Decimal> {
+        if self.plain { Decimal::parse(&self.text) } else { None }
     }
 
     /// The JSON value it is; an error says why there is none.

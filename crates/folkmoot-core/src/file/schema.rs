@@ -82,6 +82,7 @@ fn of(shape: &Shape, definitions: &mut Map<String, Value>) -> Value {
         Shape::Flag => json!({ "type": "boolean" }),
         Shape::Whole { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Shape::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
+        Shape::Decimal => json!({ "type": "number", "minimum": 0 }),
         Shape::Time(zero) => time(*zero),
         Shape::List(List { of: shape, least, most, .. }) => {
             let items = of(shape, definitions);

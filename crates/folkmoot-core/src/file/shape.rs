@@ -60,6 +60,8 @@ pub enum Shape {
         /// The most.
         max: f64,
     },
+    /// A decimal number of at least zero, kept exactly.
+    Decimal,
     /// A length of time: seconds, `30m`, or `none` for no end; at most [`LONGEST`].
     Time(Zero),
     /// Values in order.
@@ -201,6 +203,7 @@ impl Shape {
             | Shape::Flag
             | Shape::Whole { .. }
             | Shape::Number { .. }
+            | Shape::Decimal
             | Shape::Time(_)
             | Shape::Variables
             | Shape::Json
@@ -217,6 +220,7 @@ impl Shape {
             Shape::Whole { min, max: ENDLESS } => format!("a whole number of at least {min}"),
             Shape::Whole { min, max } => format!("a whole number from {min} to {max}"),
             Shape::Number { min, max } => format!("a number from {min} to {max}"),
+            Shape::Decimal => "a number of at least 0, such as 1.5".into(),
             Shape::Time(_) => "a time up to 365d, such as 30 (seconds), 0.5 or 30m, or none".into(),
             Shape::List(List { what, .. }) => format!("a list of {what}"),
             Shape::Variables => "a map of variables and texts".into(),

@@ -6,6 +6,7 @@ use super::*;
 use crate::{
     call::{Call, Prompt},
     money::Price,
+    sim::Random,
     team::FIRST_TARGET,
     time::Time,
 };
@@ -13,6 +14,9 @@ use crate::{
 const CALLS: usize = 64;
 const AGENTS: usize = 5;
 const SCOPES: usize = 3;
+
+/// More than any call sets aside.
+const LARGEST: u64 = 3000 + USUAL_OUTPUT;
 
 /// A call that wants to start, and what comes of it.
 #[derive(Clone, Debug)]
@@ -33,10 +37,12 @@ fn limits() -> impl Strategy<Value = Limits> {
         weighted(0.5, prop_oneof![Just(0), Just(1), 0..60_000_u64]),
         weighted(0.5, prop_oneof![Just(0), 0..200_000_u64]),
         weighted(0.3, 0..9_u64),
+        weighted(0.3, prop_oneof![Just(0), Just(1), 0..30_000_u64]),
     )
-        .prop_map(|(calls, tokens, cost, concurrency)| Limits {
+        .prop_map(|(calls, tokens, cost, concurrency, soft_tokens)| Limits {
             calls,
             tokens,
+            soft_tokens,
             cost: cost.map(|cost| Money(cost * 1_000_000)),
             time: None,
             concurrency,
@@ -143,6 +149,9 @@ fn check(limits: &Limits, spent: &Spent) {
     assert!(limits.concurrency.unwrap_or(CONCURRENCY) >= spent.open);
     let taken = spent.tokens.total() + spent.reserved.total();
     assert!(limits.tokens.is_none_or(|most| taken <= most), "{taken} of {:?}", limits.tokens);
+    // One call may take more than is left, two never.
+    let one = limits.soft_tokens.map_or(0, |most| most + LARGEST);
+    assert!(limits.soft_tokens.is_none_or(|_| taken == 0 || taken < one), "{taken} of {one}");
     let taken = spent.cost + spent.reserved_cost;
     assert!(limits.cost.is_none_or(|most| taken <= most), "{taken} of {:?}", limits.cost);
 }
@@ -181,5 +190,52 @@ proptest! {
         prop_assert_eq!((spent.open, spent.reserved, spent.reserved_cost), (0, Tokens::default(), Money(0)));
         let agents = books.ledger.agents.values();
         prop_assert_eq!(spent.tokens.total(), agents.map(|it| it.tokens.total()).sum::<u64>());
+    }
+}
+
+/// Calls that come one after the other under a soft limit of tokens, until one is refused; gives what
+/// each used, and whether the sum was inside.
+fn consume(total: u64, uses: impl IntoIterator<Item = u64>) -> Vec<(u64, bool)> {
+    let limits = Limits { soft_tokens: Some(total), ..Limits::default() };
+    let mut spent = Spent::default();
+    let mut consumed = Vec::new();
+    for uses in uses {
+        let worst = WorstCase { input: uses, output: Some(0), can_shrink: false, rates: None };
+        let level = Level { owner: Owner::Scope, limits: &limits, spent };
+        match admit(&[level], || worst) {
+            Admission::Granted(aside) => {
+                assert_eq!(aside.map(|it| it.tokens.total()), Some(uses));
+                spent.tokens.input += uses;
+                consumed.push((uses, spent.tokens.total() <= total));
+            }
+            Admission::Refused(fault) => {
+                assert!(spent.tokens.total() >= total, "only a rest of nothing refuses");
+                let (limit, of) = (Limit::Tokens, Owner::Scope);
+                assert_eq!(fault, Fault::OverBudget { limit, of });
+                break;
+            }
+            Admission::Later(_) | Admission::Diverged => panic!("nothing else is under way"),
+        }
+    }
+    consumed
+}
+
+#[test]
+fn equal_to_a_soft_limit_is_inside_and_one_more_is_outside() {
+    assert_eq!(consume(150, [150, 1]), [(150, true)]);
+    assert_eq!(consume(150, [151, 1]), [(151, false)]);
+    assert_eq!(consume(150, [149, 500, 1]), [(149, true), (500, false)]);
+    assert_eq!(consume(0, [0]), []);
+}
+
+#[test]
+fn a_million_calls_in_a_hundred_thousand_orders_pass_a_soft_limit_by_one_call_at_the_most() {
+    let mut random = Random::new(8);
+    for _ in 0..100_000 {
+        let total = random.below(1000);
+        let uses: Vec<u64> = (0..10).map(|_| random.below(400)).collect();
+        let consumed = consume(total, uses);
+        let outside = consumed.iter().filter(|(_, is_inside)| !is_inside).count();
+        assert!(outside <= 1 && consumed.iter().rev().skip(1).all(|(_, is_inside)| *is_inside));
     }
 }

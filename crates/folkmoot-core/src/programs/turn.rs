@@ -10,37 +10,80 @@
 
 use crate::{
     call::{Call, FailureKind, Fault, Prompt, Reply, ToolCall},
+    key::Key,
     scope::{Scope, Step},
-    team::{Agent, FIRST_TARGET},
+    team::{Agent, ECONOMY, FIRST_TARGET},
 };
 
 /// Takes a turn named `name`; gives the reply that wants no more tools.
 pub(crate) fn take(cx: &Scope, name: &str, agent: &Agent, prompt: Prompt) -> Step<Reply> {
-    let turn = cx.at(name);
-    let (place, first) = if agent.grants.is_empty() { (cx, name) } else { (&turn, "model-1") };
-    let mut chain = Chain::of(agent);
-    let mut reply = chain.ask(place, first, prompt)?;
-    if tool_calls(&reply).is_empty() {
-        return Ok(reply);
+    let mut turn = Turn::begin(cx, name, agent, prompt)?;
+    turn.go_on(|| true)?;
+    Ok(if turn.wants_tools() { out_of_steps(agent, turn.reply) } else { turn.reply })
+}
+
+/// A turn as far as it has come.
+pub(crate) struct Turn<'a, 's> {
+    /// The latest reply, or why the turn ended.
+    pub(crate) reply: Reply,
+    agent: &'a Agent,
+    chain: Chain<'a>,
+    place: Scope<'s>,
+    first: Key,
+    steps: u32,
+    tools: u32,
+}
+
+impl<'a, 's> Turn<'a, 's> {
+    /// Asks for the first time.
+    pub(crate) fn begin(
+        cx: &Scope<'s>,
+        name: &str,
+        agent: &'a Agent,
+        prompt: Prompt,
+    ) -> Step<Turn<'a, 's>> {
+        let place = cx.at(name);
+        let mut chain = Chain::of(agent);
+        let reply = if agent.grants.is_empty() {
+            chain.ask(cx, name, prompt)?
+        } else {
+            chain.ask(&place, "model-1", prompt)?
+        };
+        let first = if agent.grants.is_empty() { cx.key(name) } else { place.key("model-1") };
+        Ok(Turn { reply, agent, chain, place, first, steps: 1, tools: 0 })
     }
-    let turn = turn.going_on(&place.key(first));
-    let mut tools = 0;
-    for step in 2..=agent.max_steps.max(1) {
-        let calls = tool_calls(&reply);
-        if calls.is_empty() {
-            return Ok(reply);
-        }
-        let results = turn.all(calls, |call| {
-            tools += 1;
-            use_tool(&turn, &format!("tool-{tools}"), agent, call)
-        })?;
-        if let Some(stopped) = results.iter().find(|result| result.is_stopped()) {
-            return Ok(Reply { outcome: stopped.outcome.clone(), ..reply });
-        }
-        let prompt = results.iter().fold(Prompt::after(&reply), Prompt::result);
-        reply = chain.ask(&turn, &format!("model-{step}"), prompt)?;
+
+    /// Whether the latest reply wants tools.
+    pub(crate) fn wants_tools(&self) -> bool {
+        !tool_calls(&self.reply).is_empty()
     }
-    Ok(if tool_calls(&reply).is_empty() { reply } else { out_of_steps(agent, reply) })
+
+    /// Lets it use its tools, as long as it wants to, has steps left and `may` go on.
+    pub(crate) fn go_on(&mut self, may: impl Fn() -> bool) -> Step<()> {
+        while self.wants_tools() && self.steps < self.agent.max_steps && may() {
+            let calls = tool_calls(&self.reply).to_vec();
+            let place = self.place.going_on(&self.first);
+            let results = place.all(&calls, |call| {
+                self.tools += 1;
+                use_tool(&place, &format!("tool-{}", self.tools), self.agent, call)
+            })?;
+            if let Some(stopped) = results.iter().find(|result| result.is_stopped()) {
+                self.reply.outcome.clone_from(&stopped.outcome);
+                return Ok(());
+            }
+            let prompt = results.iter().fold(Prompt::after(&self.reply), Prompt::result);
+            self.ask(prompt)?;
+        }
+        Ok(())
+    }
+
+    /// Asks once more.
+    pub(crate) fn ask(&mut self, prompt: Prompt) -> Step<()> {
+        self.steps += 1;
+        let place = self.place.going_on(&self.first);
+        self.reply = self.chain.ask(&place, &format!("model-{}", self.steps), prompt)?;
+        Ok(())
+    }
 }
 
 /// The targets of an agent; whoever answered last in a turn is asked first from then on.
@@ -57,6 +100,7 @@ impl<'a> Chain<'a> {
 
     /// Asks until somebody answers, or fails in a way that another target would too (agents.md §3).
     pub(crate) fn ask(&mut self, cx: &Scope, name: &str, prompt: Prompt) -> Step<Reply> {
+        self.target = self.first_asked(cx, name, &prompt);
         if self.agent.next_target(self.target).is_none() {
             return cx.call(name, self.request(prompt));
         }
@@ -67,6 +111,25 @@ impl<'a> Chain<'a> {
             reply = below.call(&format!("target-{next}"), self.request(prompt.clone()))?;
         }
         Ok(reply)
+    }
+
+    /// Whoever is asked first: once a budget runs low the economy's target, to the end of the turn
+    /// (agents.md §8). Who was asked already stands in the log, whatever bills came in later.
+    fn first_asked(&self, cx: &Scope, name: &str, prompt: &Prompt) -> u32 {
+        let Some(economy) = self.agent.economy.first().filter(|_| self.target < ECONOMY) else {
+            return self.target;
+        };
+        let was_asked = |target: u32| {
+            let asked = Chain { agent: self.agent, target };
+            cx.has_asked(name, asked.request(prompt.clone()))
+        };
+        if was_asked(self.target) {
+            self.target
+        } else if cx.is_low() || was_asked(economy.number) {
+            economy.number
+        } else {
+            self.target
+        }
     }
 
     fn request(&self, prompt: Prompt) -> Call {

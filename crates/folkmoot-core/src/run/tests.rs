@@ -14,6 +14,7 @@ mod laws;
 mod patterns;
 mod programs;
 mod retries;
+mod roles;
 mod stops;
 mod tight;
 mod trial;

@@ -14,14 +14,14 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     call::{Call, Fault, Limit, Usage},
-    event::{Ending, Text},
+    event::{Ending, Record, Text},
     key::Key,
     known::{Entry, Known},
     money::Money,
     programs::controller::Briefing,
     render::{self, Message},
     run::Run,
-    scope::Account,
+    scope::{Account, Notice},
     spec::{Choice, Spec, Warning},
     team::{AgentId, FIRST_TARGET},
     time::{Duration, Time},
@@ -211,6 +211,14 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
+impl Spending {
+    /// What these calls used, all their attempts together.
+    pub(crate) fn of_calls<'a>(calls: impl IntoIterator<Item = &'a Entry>) -> Spending {
+        let usages = calls.into_iter().flat_map(|entry| &entry.usages).copied();
+        usages.fold(Usage::default(), Add::add).into()
+    }
+}
+
 impl From<Usage> for Spending {
     fn from(sum: Usage) -> Spending {
         Spending {
@@ -283,6 +291,16 @@ fn questions(spec: &Spec, run: &Run) -> Vec<Value> {
         Some(json!({ "key": key, "role": name, "text": text }))
     });
     open.collect()
+}
+
+/// What the public stream is told with the last `records` of a run, the latest that it has.
+pub fn notices(spec: &Spec, run: &Run, records: &[Record]) -> Vec<Notice> {
+    let (Some(first), Some(last)) = (records.first(), records.last()) else { return Vec::new() };
+    if !spec.collaboration.tells_public() {
+        return Vec::new();
+    }
+    let told = run.account(spec.program(), spec).notices.into_iter();
+    told.filter(|notice| (first.seq..=last.seq).contains(&notice.seq)).collect()
 }
 
 /// Where the run comes from, if it goes on from another.
@@ -388,18 +406,13 @@ pub fn usage(spec: &Spec, known: &Known) -> UsageReport {
     }
     let of_agents = spec.team.everyone().filter_map(|agent| {
         let own = by_agent.remove(&agent.id)?;
-        Some((agent.name.to_string(), spending(own)))
+        Some((agent.name.to_string(), Spending::of_calls(own)))
     });
     UsageReport {
         agents: of_agents.filter(|(_, spending)| spending.total_tokens > 0).collect(),
-        total: spending(known.charged()),
+        total: Spending::of_calls(known.charged()),
         calls: known.charged().count() as u64,
     }
-}
-
-fn spending<'a>(calls: impl IntoIterator<Item = &'a Entry>) -> Spending {
-    let usages = calls.into_iter().flat_map(|entry| &entry.usages).copied();
-    usages.fold(Usage::default(), Add::add).into()
 }
 
 /// What the person is called who is asked.
@@ -508,7 +521,7 @@ fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
         json: answer.and_then(|answer| answer.json.clone()),
         reasoning: answer.and_then(|answer| Some(answer.reasoning.as_ref()?.to_string())),
         fault: entry.fault().map(fault),
-        usage: spending([entry]),
+        usage: Spending::of_calls([entry]),
         asked_at: run.wall_at(entry.asked_at),
         answered_at: (!entry.is_open()).then(|| run.wall_at(entry.settled_at)),
         elapsed_seconds: (!entry.is_open()).then(|| elapsed(entry).as_secs_f64()),

@@ -10,6 +10,7 @@ mod names;
 mod overrides;
 mod programs;
 mod properties;
+mod roles;
 mod schema;
 mod scripts;
 mod strategies;

@@ -60,10 +60,10 @@ fn mistakes_in_flags_name_the_flag() {
         .flag("--timeout", "")
         .flag("--max-calls", "-3")
         .flag("--ronds", "3")
-        .flag("--program", "roles")
+        .flag("--programs", "roles")
         .tells(&expect![[r#"
             - --ronds error[unknown_key] unknown parameter "--ronds" | help: did you mean "--rounds"?
-            - --program error[unknown_key] unknown parameter "--program" | help: did you mean "program"?
+            - --programs error[unknown_key] unknown parameter "--programs" | help: did you mean "--program"?
             - --rounds error[bad_value] rounds must be a whole number from 1 to 100; got "zero"
             - --timeout error[bad_value] timeout must be a time up to 365d, such as 30 (seconds), 0.5 or 30m, or none; got "" | help: units are ms, s, m, h and d
             - --max-calls error[bad_value] calls must be a whole number of at least 0; got -3

@@ -223,6 +223,7 @@ impl Reading<'_> {
             Content::Number(number) => as_number(*number),
             Content::Fields(fields) => self.written(fields),
             Content::Time(_)
+            | Content::Decimal(_)
             | Content::List(_)
             | Content::Variables(_)
             | Content::Named(_)

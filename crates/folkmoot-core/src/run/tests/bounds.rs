@@ -8,10 +8,10 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{graphs, patterns};
+use super::{graphs, patterns, roles};
 use crate::{
     bounds::{Bounds, Take},
-    call::{Answer, Call, FailureKind, Fault, Outcome, Tokens, ToolCall, Usage},
+    call::{Answer, Call, FailureKind, Fault, Outcome, Owner, Tokens, ToolCall, Usage},
     event::Event,
     gate::Evidence,
     key::Key,
@@ -71,6 +71,8 @@ impl World for Honest {
                 let is_free = !matches!(agent.target, Target::Script(_));
                 let is_told = graphs::is_graph(spec) && is_free && random.below(4) > 0;
                 let told = is_told.then(|| graphs::says(&mut random, spec, &entry.call));
+                let is_role = roles::is_roles(spec) && is_free && random.below(3) > 0;
+                let told = told.or_else(|| is_role.then(|| roles::says(&mut random)));
                 // The demo has no tools.
                 let told = told.filter(|it| {
                     it.tool_calls.is_empty() || matches!(agent.target, Target::Model(_))
@@ -265,7 +267,8 @@ fn limits(rare: u32) -> impl Strategy<Value = Limits> {
     let maybe = move |most: u64| prop_oneof![rare => Just(None), 1 => (0..most).prop_map(Some)];
     (maybe(12), maybe(30_000), maybe(60_000), maybe(4)).prop_map(|(calls, tokens, cost, slots)| {
         let cost = cost.map(|it| Money(it * 1_000_000));
-        Limits { calls, tokens, cost, concurrency: slots.map(|it| it + 1), time: None }
+        let concurrency = slots.map(|it| it + 1);
+        Limits { calls, tokens, cost, concurrency, ..Limits::default() }
     })
 }
 
@@ -456,9 +459,12 @@ fn check(
     }
     for bounds in [&bounds, &unaware] {
         let (mut over, mut under) = beyond(&bounds.total, &whole);
-        if is_graph {
-            // How many calls a graph takes is told for the case that none fails.
+        if is_graph || roles::is_roles(&sim.spec) {
+            // How many calls a graph takes is told for the case that none fails, and of a role team
+            // for the case that it asks nobody.
             over.retain(|it| *it != "calls");
+        }
+        if is_graph {
             under.clear();
         }
         prop_assert!(over.is_empty(), "the run takes more {over:?}: {}", json!(bounds));
@@ -480,11 +486,12 @@ fn check(
         };
         let is_counted_alike = !sim.spec.team.agents.iter().any(has_window);
         if bounds.fits == Some(true) && is_counted_alike {
-            let refused = sim
-                .run
-                .known()
-                .iter()
-                .find(|(_, entry)| matches!(entry.fault(), Some(Fault::OverBudget { .. })));
+            let refused = sim.run.known().iter().find(|(_, entry)| {
+                // A budget of its program's own is not one of its limits.
+                let of_program = roles::is_roles(&sim.spec);
+                matches!(entry.fault(), Some(Fault::OverBudget { of, .. })
+                        if !of_program || *of != Owner::Scope)
+            });
             prop_assert!(refused.is_none(), "what fits is refused: {refused:?}");
         }
     }
@@ -551,6 +558,24 @@ fn pattern_teams() -> impl Strategy<Value = Spec> {
     })
 }
 
+fn role_teams() -> impl Strategy<Value = Spec> {
+    let target = || prop_oneof![6 => model(), 3 => script(), 1 => Just(Target::Demo)];
+    let economy = prop::collection::vec(target(), 0..3);
+    let members = prop::collection::vec((member(), economy), 5);
+    (members, limits(6), prop::option::of(200_u64..3000), any::<u64>()).prop_map(
+        |(members, limits, timeout, seed)| {
+            let clocks = Clocks { timeout: timeout.map(Duration::from_millis), call_timeout: None };
+            let work = roles::shape(&mut Random::new(seed), &[], clocks);
+            let mut members = members.into_iter();
+            let spec = roles::cast(spec(Vec::new(), work), |name| {
+                let (agent, economy) = members.next().expect("there are five");
+                roles::saving(Agent { id: id(name), name: name.into(), ..agent }, economy)
+            });
+            Spec { limits, ..spec }
+        },
+    )
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -577,6 +602,16 @@ proptest! {
     #[test]
     fn no_graph_takes_more_than_its_bounds(
         spec in graph_teams(),
+        seed in any::<u64>(),
+        faults in prop_oneof![Just(0_u64), 1_u64..60],
+        cancelled_after in prop_oneof![8 => Just(None), 1 => (0_usize..6).prop_map(Some)],
+    ) {
+        check(spec, Honest { seed, faults }, cancelled_after)?;
+    }
+
+    #[test]
+    fn no_role_team_takes_more_than_its_bounds(
+        spec in role_teams(),
         seed in any::<u64>(),
         faults in prop_oneof![Just(0_u64), 1_u64..60],
         cancelled_after in prop_oneof![8 => Just(None), 1 => (0_usize..6).prop_map(Some)],

@@ -1,8 +1,8 @@
 //! A random team, and what happens to it beside the answers of its world.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use super::{graphs, patterns, world::Answers};
+use super::{graphs, patterns, roles, world::Answers};
 use crate::{
     call::{Answer, Fault, Tokens, Usage},
     event::{Event, Record, Settled},
@@ -27,8 +27,17 @@ use crate::{
 type Strategy = fn(&mut Random, &[AgentId], Clocks) -> Collaboration;
 
 /// How a team can be told to work; a further strategy is a further line.
-const STRATEGIES: [Strategy; 8] =
-    [broadcast, sequential, debate, consensus, relay, supervise, adaptive, patterns::shape];
+const STRATEGIES: [Strategy; 9] = [
+    broadcast,
+    sequential,
+    debate,
+    consensus,
+    relay,
+    supervise,
+    adaptive,
+    patterns::shape,
+    roles::shape,
+];
 
 /// Ways of working in which it matters who answers first.
 const GRAPHS: [Strategy; 3] = [graphs::shape; 3];
@@ -106,6 +115,7 @@ fn limits(random: &mut Random, rare: u64) -> Limits {
         cost: perhaps(random, rare, money),
         time: perhaps(random, rare, |it| Duration::from_millis(it.pick(&[0, 1, 900, 3000, 6000]))),
         concurrency: perhaps(random, rare, |it| it.pick(&[0, 1, 1, 2, 2])),
+        ..Limits::default()
     }
 }
 
@@ -146,7 +156,11 @@ fn team(random: &mut Random, clocks: Clocks, strategies: &[Strategy]) -> Spec {
     let names = &["a", "b", "c", "d"][..2 + random.pick(&[0, 0, 0, 1, 1, 1, 2]) as usize];
     let agents = names.iter().map(|name| member(random, name)).collect();
     let strategy = random.pick(strategies);
-    let mut spec = spec(agents, strategy(random, &ids(names), clocks));
+    let spec = spec(agents, strategy(random, &ids(names), clocks));
+    let mut spec = roles::cast(spec, |name| {
+        let economy = perhaps(random, 2, |it| vec![target(it), target(it)]).unwrap_or_default();
+        roles::saving(member(random, name), economy)
+    });
     if matches!(spec.collaboration, Collaboration::Dispatch(_))
         || graphs::is_graph(&spec) && random.one_in(2)
     {
@@ -197,6 +211,9 @@ impl Trial {
         let mut spec = team(&mut random, clocks, &STRATEGIES);
         let slots = |of: Limits| Limits { concurrency: of.concurrency, ..Limits::default() };
         spec.limits = slots(spec.limits);
+        if let Collaboration::Roles(roles) = &mut spec.collaboration {
+            (roles.budget, roles.hand_off_at) = (None, BTreeMap::new());
+        }
         spec.team.agents.iter_mut().for_each(|agent| agent.limits = slots(agent.limits));
         let world = Answers { seed: random.next(), order: random.next(), counts: false };
         let hazards = OF_CALLS.into_iter().collect();

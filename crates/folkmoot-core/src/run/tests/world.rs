@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{graphs, patterns};
+use super::{graphs, patterns, roles};
 use crate::{
     call::{Answer, Call, Tokens, ToolCall, Usage},
     key::Key,
@@ -42,6 +42,11 @@ impl World for Answers {
             graphs::says(&mut random, spec, &entry.call)
         } else if patterns::is_pattern(spec) && !random.one_in(3) {
             patterns::says(&mut random)
+        } else if roles::is_roles(spec)
+            && matches!(entry.call, Call::Agent { .. })
+            && !random.one_in(3)
+        {
+            roles::says(&mut random)
         } else {
             answer(&mut random, spec, &entry.call)
         };

@@ -2,7 +2,9 @@
 
 use super::{Drawing, Kind, Way, counted, team::name};
 use crate::{
-    programs::{Adaptive, Broadcast, Consensus, Debate, Relay, Sequential, Supervise},
+    programs::{
+        Adaptive, Broadcast, Consensus, Debate, Relay, Roles, Sequential, Supervise, roles::Role,
+    },
     team::{AgentId, Team},
 };
 
@@ -114,6 +116,35 @@ pub(super) fn supervisor(drawing: &mut Drawing, team: &Team, it: &Supervise) {
     let to = drawing.node(Kind::Outside, ["the answer"]);
     drawing.link(report, to);
     drawing.note("a task starts as soon as all it depends on has succeeded");
+}
+
+pub(super) fn roles(drawing: &mut Drawing, team: &Team, it: &Roles, task: &str) {
+    let from = drawing.node(Kind::Outside, ["the task"]);
+    let parts = it.agents((!task.is_empty()).then_some(task));
+    let is_open = parts.len() == Role::ALL.len();
+    let shown = parts.into_iter().filter(|role| !is_open || *role != Role::General);
+    let order: Vec<AgentId> = shown.map(|role| role.name().into()).collect();
+    let [before @ .., coder, reviewer] = &order[..] else {
+        let Some((first, last)) = in_turn(drawing, team, &order) else { return };
+        drawing.link(from, first);
+        let to = drawing.node(Kind::Outside, ["the answer"]);
+        drawing.link(last, to);
+        drawing.note("the task is simple: one agent does it all");
+        return;
+    };
+    let Some((first, last)) = in_turn(drawing, team, before) else { return };
+    drawing.link(from, first);
+    let coder = drawing.node(Kind::Agent, [name(team, coder)]);
+    drawing.link(last, coder);
+    let reviewer = drawing.node(Kind::Choice, [name(team, reviewer), "PASS or ISSUES"]);
+    drawing.link(coder, reviewer);
+    drawing.labelled(reviewer, coder, Way::Plain, ["ISSUES", "once"]);
+    let to = drawing.node(Kind::Outside, ["the answer"]);
+    drawing.link(reviewer, to);
+    drawing.note("each is told the task and what those before handed on");
+    if is_open {
+        drawing.note(format!("a simple task is {}'s alone", Role::General.name()));
+    }
 }
 
 pub(super) fn adaptive(drawing: &mut Drawing, team: &Team, it: &Adaptive) {

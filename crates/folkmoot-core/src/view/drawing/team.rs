@@ -22,6 +22,7 @@ pub fn of_team(spec: &Spec) -> Drawing {
         Collaboration::Graph(graph) => whole(&mut drawing, team, graph),
         Collaboration::Stages(stages) => staged(&mut drawing, team, stages),
         Collaboration::Dispatch(it) => dispatched(&mut drawing, team, it),
+        Collaboration::Roles(it) => strategies::roles(&mut drawing, team, it, &spec.task),
         Collaboration::Controller(it) => {
             programmed(&mut drawing, team, &it.staff().name, &it.agents);
         }

@@ -1,6 +1,7 @@
 use expect_test::{Expect, expect};
 
 use super::{super::*, spec};
+use crate::spec::Spec;
 
 /// Compares the picture of a team of scripted agents.
 #[expect(clippy::needless_pass_by_value, reason = "reads better in the tests")]
@@ -427,4 +428,48 @@ fn graphviz_and_svg_show_the_same() {
         </g>
         </svg>
     "##]].assert_eq(&drawing.write(Format::Svg));
+}
+
+#[test]
+fn a_role_team_is_drawn_with_its_rework_and_a_simple_task_with_one_agent() {
+    let names = ["explorer", "planner", "coder", "reviewer", "general"];
+    let drawn = |parameters: &str, task: &str| {
+        let spec = spec(&team(&names, &format!("{{ program: roles, {parameters} }}")));
+        of_team(&Spec { task: task.into(), ..spec }).write(Format::Mermaid)
+    };
+    expect![[r#"
+        ---
+        title: "T: roles"
+        ---
+        flowchart TD
+          n0(["the task"])
+          n1(["the answer"])
+          n2["explorer"]
+          n3["planner"]
+          n4["coder"]
+          n5{{"reviewer<br/>PASS or ISSUES"}}
+          n2 --> n3
+          n0 --> n2
+          n3 --> n4
+          n4 --> n5
+          n5 -->|"ISSUES<br/>once"| n4
+          n5 --> n1
+          notes["each is told the task and what those before handed on<br/>a simple task is general#39;s alone"]:::note
+          classDef note fill:none,stroke:none,text-align:left
+    "#]].assert_eq(&drawn("", ""));
+    expect![[r#"
+        ---
+        title: "T: roles"
+        ---
+        flowchart TD
+          n0(["the task"])
+          n1(["the answer"])
+          n2["general"]
+          n0 --> n2
+          n2 --> n1
+          notes["the task is simple: one agent does it all"]:::note
+          classDef note fill:none,stroke:none,text-align:left
+    "#]]
+    .assert_eq(&drawn("", "look"));
+    assert!(drawn("complexity: 9", "look").contains("explorer"));
 }
