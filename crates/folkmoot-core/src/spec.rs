@@ -318,10 +318,9 @@ impl Collaboration {
                 self.graphs().into_iter().map(|(_, graph)| graph.agents()).collect()
             }
             Collaboration::Dispatch(it) => vec![all(&it.agents)],
-            // They have the names of their roles.
-            Collaboration::Roles(_) => Vec::new(),
             Collaboration::Controller(it) => vec![all(&it.agents)],
-            Collaboration::Coded(_) => Vec::new(),
+            // The agents of roles have their names; what code asks is not known before.
+            Collaboration::Roles(_) | Collaboration::Coded(_) => Vec::new(),
             Collaboration::Pattern(it) => it.agents(),
         }
     }

@@ -103,8 +103,8 @@ fn an_unknown_program_is_told_with_the_near_miss() {
         (
             "nothing",
             expect![[r#"
-            2:27 collaboration.program error[unknown_program] unknown program "nothing" | help: known: roles
-        "#]],
+                2:27 collaboration.program error[unknown_program] unknown program "nothing" | help: a program of your own is a process: program: { command: [...] }
+            "#]],
         ),
         (
             "roundtable",
