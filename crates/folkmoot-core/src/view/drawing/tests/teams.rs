@@ -443,17 +443,17 @@ fn a_role_team_is_drawn_with_its_rework_and_a_simple_task_with_one_agent() {
         ---
         flowchart TD
           n0(["the task"])
-          n1(["the answer"])
-          n2["explorer"]
-          n3["planner"]
-          n4["coder"]
-          n5{{"reviewer<br/>PASS or ISSUES"}}
+          n1["explorer"]
+          n2["planner"]
+          n3["coder"]
+          n4{{"reviewer<br/>PASS or ISSUES"}}
+          n5(["the answer"])
+          n1 --> n2
+          n0 --> n1
           n2 --> n3
-          n0 --> n2
           n3 --> n4
+          n4 -->|"ISSUES<br/>once"| n3
           n4 --> n5
-          n5 -->|"ISSUES<br/>once"| n4
-          n5 --> n1
           notes["each is told the task and what those before handed on<br/>a simple task is general#39;s alone"]:::note
           classDef note fill:none,stroke:none,text-align:left
     "#]].assert_eq(&drawn("", ""));
@@ -463,10 +463,10 @@ fn a_role_team_is_drawn_with_its_rework_and_a_simple_task_with_one_agent() {
         ---
         flowchart TD
           n0(["the task"])
-          n1(["the answer"])
-          n2["general"]
-          n0 --> n2
-          n2 --> n1
+          n1["general"]
+          n2(["the answer"])
+          n0 --> n1
+          n1 --> n2
           notes["the task is simple: one agent does it all"]:::note
           classDef note fill:none,stroke:none,text-align:left
     "#]]
