@@ -62,7 +62,7 @@ impl<'a> Asked<'a> {
     /// Whether it may say that a person has to answer something first.
     pub(super) fn may_ask(&self) -> bool {
         match self.target {
-            Target::Model(_) | Target::Demo => true,
+            Target::Model(_) | Target::Demo | Target::Cli(_) => true,
             Target::Script(script) => {
                 let mut says = replies(script).filter_map(|it| it.outcome().ok());
                 script.replies.is_empty() || says.any(|it| asks(&it))

@@ -244,6 +244,8 @@ impl<'a> Casting<'a> {
                     alone(Target::Script(Script { label: Some(name.clone()), ..script.clone() }))
                 }
                 Target::Demo => alone(Target::Demo),
+                // No model could do what it does.
+                Target::Cli(_) => Vec::new(),
             };
         }
     }
