@@ -342,7 +342,7 @@ mod tests {
 [aliases]
 fast = "a/b"
 best = ['x/y', 'a/b']
-"代码" = { cli = "x" }
+"代码" = { cli = "codex" }
 [providers.a]
 protocol = 'gemini'
 headers = { X-A = """b

@@ -71,26 +71,26 @@ fn what_is_configured_is_told_by_itself_and_what_is_broken_with_the_way_out() {
         &bench,
         &called,
         &expect![[r#"
-        – config    no FOLDER/.config/folkmoot/config.toml
-        ✓ config    folkmoot.toml
-        ✓ state     FOLDER/runs.db, N GB free
-        ✓ provider  deepseek: chat at https://api.deepseek.com/v1, key in DEEPSEEK_API_KEY
-        – provider  provider "office" has no key: OFFICE_KEY is not set
-                    → set OFFICE_KEY, or mend [providers.office] in the config
-        – provider  on this machine, if they run: ollama, lmstudio, llamacpp, vllm, sglang
-                    → `folkmoot doctor --online` asks them
-        – provider  without a key: openai, anthropic, gemini, dashscope, moonshot, zhipu, siliconflow, volcengine, hunyuan, qianfan, minimax, stepfun, openrouter, groq, mistral, xai, together, fireworks, cerebras, nvidia, perplexity
-                    → set its variable, for example OPENAI_API_KEY; `folkmoot models` names them all
-        ✗ model     default_model office/x: provider "office" has no key: OFFICE_KEY is not set
-                    → set the key, or choose another default_model
-        ✓ alias     mixed: demo → ("coder" is the program "codex", and programs cannot be asked yet)
-        ✓ alias     safe: deepseek/c → (office/x: provider "office" has no key: OFFICE_KEY is not set) → demo
-        ✓ git       git version V
-        ✓ terminal  LANG=zh_CN.UTF-8
-        ✓ clock     NOW
+            – config    no FOLDER/.config/folkmoot/config.toml
+            ✓ config    folkmoot.toml
+            ✓ state     FOLDER/runs.db, N GB free
+            ✓ provider  deepseek: chat at https://api.deepseek.com/v1, key in DEEPSEEK_API_KEY
+            – provider  provider "office" has no key: OFFICE_KEY is not set
+                        → set OFFICE_KEY, or mend [providers.office] in the config
+            – provider  on this machine, if they run: ollama, lmstudio, llamacpp, vllm, sglang
+                        → `folkmoot doctor --online` asks them
+            – provider  without a key: openai, anthropic, gemini, dashscope, moonshot, zhipu, siliconflow, volcengine, hunyuan, qianfan, minimax, stepfun, openrouter, groq, mistral, xai, together, fireworks, cerebras, nvidia, perplexity
+                        → set its variable, for example OPENAI_API_KEY; `folkmoot models` names them all
+            ✗ model     default_model office/x: provider "office" has no key: OFFICE_KEY is not set
+                        → set the key, or choose another default_model
+            ✓ alias     mixed: demo → codex
+            ✓ alias     safe: deepseek/c → (office/x: provider "office" has no key: OFFICE_KEY is not set) → demo
+            ✓ git       git version V
+            ✓ terminal  LANG=zh_CN.UTF-8
+            ✓ clock     NOW
 
-        not ready: 1 problem to fix
-    "#]],
+            not ready: 1 problem to fix
+        "#]],
     );
     assert_eq!(stub.seen().connections, 0, "nothing leaves the machine");
     assert!(!called.shown().contains("sk-0123456789"));

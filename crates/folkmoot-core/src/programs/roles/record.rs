@@ -65,8 +65,9 @@ impl Work<'_, '_> {
             ("budget", self.budget()),
             ("unresolved", json!(self.unresolved())),
         ];
-        let question = waits.map(|question| ("question", question));
-        fields.into_iter().chain(question).map(|(name, value)| (name.to_owned(), value)).collect()
+        let open = waits.iter().map(|question| ("open_questions", json!([question])));
+        let question = waits.iter().map(|question| ("question", question.clone()));
+        fields.into_iter().chain(question).chain(open).map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     fn turns(&self) -> Value {

@@ -513,7 +513,7 @@ fn without_an_economy_model_there_is_a_warning_and_nothing_changes() {
 fn the_runs_own_limits_stay_hard() {
     let mut spec = consuming((100_000, "1"), &[60, 60]);
     spec.limits = Limits { tokens: Some(100), ..Limits::default() };
-    let told = goes(spec, "explorer: BUDGET_EXCEEDED budget_exhausted (tokens)");
+    let told = goes(spec, "explorer: BUDGET_EXCEEDED budget_exhausted (budget_exceeded)");
     assert_eq!(told["budget"]["used"], 60);
 }
 
