@@ -405,12 +405,6 @@ impl<'a> Scope<'a> {
         ended.unwrap_or_default().since(began.unwrap_or_default())
     }
 
-    /// What the turn `name` used.
-    pub(crate) fn spent(&self, name: &str) -> Usage {
-        let calls = self.known.turn(&self.key(name));
-        calls.into_iter().flat_map(|entry| &entry.usages).copied().fold(Usage::default(), Add::add)
-    }
-
     /// What the run used so far.
     pub(crate) fn spent_in_all(&self) -> Usage {
         let calls = self.known.charged();
@@ -420,12 +414,6 @@ impl<'a> Scope<'a> {
     /// Whether any call of the turn `name` was made, not refused.
     pub(crate) fn was_asked(&self, name: &str) -> bool {
         self.known.turn(&self.key(name)).iter().any(|entry| !entry.refused)
-    }
-
-    /// What answered the call `key`, by the name of the model or of what stands in for it.
-    pub(crate) fn served_by(&self, key: &Key) -> Option<String> {
-        let entry = self.known.get(key.as_str())?;
-        self.spec.team.asked(&entry.call).target.label()
     }
 
     /// Whether the turn `name` has a call that is not answered yet.

@@ -10,8 +10,8 @@ use crate::{
     gate::{Requirement, Workspace},
     limits::Limits,
     programs::{
-        Adaptive, Broadcast, Coded, Consensus, Controller, Debate, Dispatch, Graph, Pattern, Relay, Roles,
-        Sequential, Stages, Supervise,
+        Adaptive, Broadcast, Coded, Consensus, Controller, Debate, Dispatch, Graph, Pattern, Relay,
+        Roles, Sequential, Stages, Supervise,
         graph::{self, Group, Own, PARENT, Routing, Test},
         roles::{Budget, Role},
     },

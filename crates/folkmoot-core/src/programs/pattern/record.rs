@@ -8,7 +8,8 @@ use super::{
     course::{Course, Turn},
 };
 use crate::{
-    call::{Fault, Usage},
+    call::Fault,
+    programs::turns,
     scope::{Account, Scope},
     verdict::{Ruling, Severity, Signal},
     view::Spending,
@@ -66,34 +67,30 @@ pub(super) fn tell(cx: &Scope, course: &Course, account: &mut Account) {
 
 fn told(cx: &Scope, course: &Course, turn: &Turn) -> Value {
     let (role, agent) = (turn.role.as_str(), &turn.reply.agent);
-    let place = cx.at(format!("stage-{}", turn.stage));
     let part = course.pattern.cast.iter().find(|part| part.role == turn.role);
-    let usage: Usage = place.spent(role);
-    let mut told = json!({
-        "turn": turn.number,
-        "round": turn.round,
-        "stage": turn.stage,
-        "role": role,
-        "agent": cx.name(agent),
-        "model": part.map(|part| &*part.target),
-        "served_by": cx.served_by(&turn.reply.key),
-        "sandbox": cx.spec().team.agent(agent).sandbox.as_str(),
-    });
-    said(turn, &mut told);
-    told["usage"] = json!(Spending::from(usage));
-    told["elapsed_s"] = place.took(role).as_secs_f64().into();
-    told
+    let told = turns::Turn {
+        number: turn.number,
+        round: turn.round,
+        stage: turn.stage,
+        role,
+        agent,
+        name: cx.name(agent).to_owned(),
+        target: part.map(|part| &*part.target),
+        said: said(turn),
+        calls: &cx.at(format!("stage-{}", turn.stage)).calls_of(role),
+    };
+    told.told(cx)
 }
 
 /// What came of a turn, whole.
-fn said(turn: &Turn, told: &mut Value) {
+fn said(turn: &Turn) -> Result<&str, String> {
     match &turn.reply.outcome {
         Ok(answer) if turn.has_failed() => {
-            told["error"] = if answer.is_blank() { "blank reply" } else { "no reply" }.into();
+            Err(if answer.is_blank() { "blank reply" } else { "no reply" }.to_owned())
         }
-        Ok(answer) => told["output"] = (&*answer.text).into(),
-        Err(Fault::TimedOut) => told["error"] = "timed out".into(),
-        Err(fault) => told["error"] = fault.to_string().into(),
+        Ok(answer) => Ok(&answer.text),
+        Err(Fault::TimedOut) => Err("timed out".to_owned()),
+        Err(fault) => Err(fault.to_string()),
     }
 }
 
@@ -104,9 +101,11 @@ fn rounds(course: &Course) -> Vec<Value> {
     let round = |n: u64| {
         let turns = course.turns.iter().filter(|turn| turn.round == n).map(|turn| {
             let (number, stage, role) = (turn.number, turn.stage, turn.role.as_str());
-            let mut told = json!({ "turn": number, "stage": stage, "role": role });
-            said(turn, &mut told);
-            told
+            let (what, text) = match said(turn) {
+                Ok(output) => ("output", output.to_owned()),
+                Err(error) => ("error", error),
+            };
+            json!({ "turn": number, "stage": stage, "role": role, what: text })
         });
         json!({ "round": n, "kind": kind, "turns": turns.collect::<Vec<_>>() })
     };

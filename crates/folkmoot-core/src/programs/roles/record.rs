@@ -67,18 +67,28 @@ impl Work<'_, '_> {
         ];
         let open = waits.iter().map(|question| ("open_questions", json!([question])));
         let question = waits.iter().map(|question| ("question", question.clone()));
-        fields.into_iter().chain(question).chain(open).map(|(name, value)| (name.to_owned(), value)).collect()
+        fields
+            .into_iter()
+            .chain(question)
+            .chain(open)
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect()
     }
 
     fn turns(&self) -> Value {
-        let told = |(n, spoken): (u32, &Spoken)| {
+        let told = |(n, spoken): (u64, &Spoken)| {
             let turn = Turn {
                 number: n,
-                round: spoken.round,
+                round: spoken.round.into(),
                 stage: n,
                 role: spoken.role.name(),
-                agent: self.roles.label(spoken.role),
-                reply: &spoken.reply,
+                agent: &spoken.reply.agent,
+                name: self.roles.label(spoken.role),
+                target: None,
+                said: match &spoken.reply.outcome {
+                    Ok(answer) => Ok(&answer.text),
+                    Err(fault) => Err(fault.to_string()),
+                },
                 calls: &spoken.calls,
             };
             let mut told = turn.told(self.cx);
