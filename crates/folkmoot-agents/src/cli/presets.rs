@@ -25,8 +25,8 @@ impl Start {
             CliProgram::Claude => {
                 (claude(cli, level, agent), Record::Claude, &[".claude", ".claude.json"])
             }
-            CliProgram::Codex => (codex(cli, level), Record::Codex, &[".codex"]),
-            CliProgram::Gemini => (gemini(cli, level), Record::Gemini, &[".gemini"]),
+            CliProgram::Codex => (codex(cli, coarse(level, agent)), Record::Codex, &[".codex"]),
+            CliProgram::Gemini => (gemini(cli, level, agent), Record::Gemini, &[".gemini"]),
             CliProgram::Opencode => (
                 with_model(["opencode", "run", "--format", "json"], "--model", cli),
                 Record::Opencode,
@@ -64,6 +64,13 @@ impl Start {
 fn with_model<const N: usize>(argv: [&str; N], flag: &str, cli: &Cli) -> Vec<String> {
     let model = cli.model.as_deref().into_iter().flat_map(|model| [flag, model]);
     argv.into_iter().chain(model).map(str::to_owned).collect()
+}
+
+/// The level that a coding agent is given by name, whose commands and edits come under one right: whoever
+/// is not granted both may only read.
+fn coarse(level: Sandbox, agent: &Agent) -> Sandbox {
+    let may_all = agent.is_granted("shell") && agent.is_granted("file.write");
+    if may_all { level } else { Sandbox::ReadOnly }
 }
 
 /// The tools of Claude Code by the grants that they come under.
@@ -107,11 +114,13 @@ fn codex(cli: &Cli, level: Sandbox) -> Vec<String> {
     argv
 }
 
-fn gemini(cli: &Cli, level: Sandbox) -> Vec<String> {
+fn gemini(cli: &Cli, level: Sandbox, agent: &Agent) -> Vec<String> {
     let approves = match level {
+        Sandbox::Write | Sandbox::Full if !agent.is_granted("file.write") => "default",
         Sandbox::ReadOnly => "default",
         Sandbox::Write => "auto_edit",
-        Sandbox::Full => "yolo",
+        Sandbox::Full if agent.is_granted("shell") && agent.is_granted("fetch") => "yolo",
+        Sandbox::Full => "auto_edit",
     };
     let argv = ["gemini", "--output-format", "json", "--approval-mode", approves];
     with_model(argv, "--model", cli)

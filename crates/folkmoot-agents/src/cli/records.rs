@@ -42,11 +42,15 @@ pub(super) fn read(record: Record, ran: &Ran) -> Result<Told, Failed> {
     let found = match record {
         Record::Text => return text(ran),
         Record::Json => serde_json::from_str(ran.stdout.trim()).ok().and_then(|it| own(&it)),
-        Record::Jsonl => values(&ran.stdout).filter_map(|it| own(&it)).last(),
+        Record::Jsonl => {
+            let last = values(&ran.stdout).filter_map(|it| own(&it)).last();
+            // What it said before somebody ended it was not its last word.
+            if matches!(ran.exit, Exit::Code(_)) { last } else { last.map(|_| cut_off()) }
+        }
         Record::Claude => values(&ran.stdout).filter_map(|it| claude(&it)).last(),
         Record::Codex => codex(values(&ran.stdout)),
         Record::Gemini => json_in(&ran.stdout).and_then(|it| gemini(&it)),
-        Record::Opencode => opencode(values(&ran.stdout)),
+        Record::Opencode => opencode(values(&ran.stdout), ran.exit),
     };
     found.unwrap_or_else(|| {
         let is_broken = matches!(ran.exit, Exit::Code(0));
@@ -90,6 +94,12 @@ fn failed(text: &str) -> Result<Told, Failed> {
         FailureKind::Harness
     };
     Err(Failed { kind, text: Some(text.to_owned()) })
+}
+
+/// It ended before it was done.
+fn cut_off() -> Result<Told, Failed> {
+    let text = Some("it ended before its turn was over".to_owned());
+    Err(Failed { kind: FailureKind::Incomplete, text })
 }
 
 fn told(text: &str, usage: Option<Usage>) -> Result<Told, Failed> {
@@ -139,7 +149,8 @@ fn claude(value: &Value) -> Option<Result<Told, Failed>> {
         return None;
     }
     let text = value["result"].as_str();
-    if value["is_error"] == true {
+    let is_done = value["subtype"].as_str().is_none_or(|subtype| subtype == "success");
+    if value["is_error"] == true || !is_done {
         return Some(failed(text.or(value["subtype"].as_str()).unwrap_or("it failed")));
     }
     let usage = value.get("usage").map(|usage| {
@@ -151,11 +162,12 @@ fn claude(value: &Value) -> Option<Result<Told, Failed>> {
     text.map(|text| told(text, usage))
 }
 
-/// Events, of which the last message of the agent is its reply.
+/// Events, of which the last message of the agent is its reply once its turn is completed.
 fn codex(events: impl Iterator<Item = Value>) -> Option<Result<Told, Failed>> {
-    let (mut text, mut usage, mut error) = (None, None, None);
+    let (mut text, mut usage, mut error, mut is_done) = (None, None, None, false);
     for event in events {
         match event["type"].as_str() {
+            Some("turn.started") => is_done = false,
             Some("item.completed")
                 if event.pointer("/item/type") == Some(&"agent_message".into()) =>
             {
@@ -168,7 +180,7 @@ fn codex(events: impl Iterator<Item = Value>) -> Option<Result<Told, Failed>> {
                     let input = known.tokens.input.saturating_sub(cached);
                     Usage { tokens: Tokens { input, cached, ..known.tokens }, ..known }
                 });
-                error = None;
+                (error, is_done) = (None, true);
             }
             Some("turn.failed") => error = event.get("error").map(words),
             Some("error") => error = error.or(Some(words(&event))),
@@ -177,7 +189,8 @@ fn codex(events: impl Iterator<Item = Value>) -> Option<Result<Told, Failed>> {
     }
     match (error, text) {
         (Some(error), _) => Some(failed(&error)),
-        (None, Some(text)) => Some(told(&text, usage)),
+        (None, Some(text)) if is_done => Some(told(&text, usage)),
+        (None, Some(_)) => Some(cut_off()),
         (None, None) => None,
     }
 }
@@ -203,7 +216,7 @@ fn gemini(value: &Value) -> Option<Result<Told, Failed>> {
 }
 
 /// Events; the reply is what is said after the last tool, and each step tells what it used.
-fn opencode(events: impl Iterator<Item = Value>) -> Option<Result<Told, Failed>> {
+fn opencode(events: impl Iterator<Item = Value>, exit: Exit) -> Option<Result<Told, Failed>> {
     let (mut text, mut usage, mut error) = (String::new(), None::<Usage>, None);
     for event in events {
         let part = &event["part"];
@@ -227,7 +240,8 @@ fn opencode(events: impl Iterator<Item = Value>) -> Option<Result<Told, Failed>>
     }
     match (error, text.is_empty()) {
         (Some(error), _) => Some(failed(&error)),
-        (None, false) => Some(told(&text, usage)),
+        (None, false) if exit == Exit::Code(0) => Some(told(&text, usage)),
+        (None, false) => Some(cut_off()),
         (None, true) => None,
     }
 }

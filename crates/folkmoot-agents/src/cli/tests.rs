@@ -178,6 +178,43 @@ echo '{"type":"turn.completed","usage":{"input_tokens":100,"cached_input_tokens"
 }
 
 #[tokio::test]
+async fn whoever_ends_before_its_turn_is_over_has_not_replied() {
+    let said =
+        r#"echo '{"type":"item.completed","item":{"type":"agent_message","text":"I will look."}}'"#;
+    for end in ["exit 1", "kill -9 $$", "exit 0"] {
+        let machine = Machine::with("codex", &format!("{said}; {end}"));
+        let (kind, _) = fault(&machine.outcome(CliProgram::Codex).await);
+        assert_eq!(kind, FailureKind::Incomplete, "{end}");
+    }
+    let said = r#"echo '{"type":"text","part":{"text":"I will look."}}'; kill -9 $$"#;
+    let (kind, _) = fault(&Machine::with("opencode", said).outcome(CliProgram::Opencode).await);
+    assert_eq!(kind, FailureKind::Incomplete);
+    let machine = Machine::with("agent", r#"echo '{"text":"I will look."}'; kill -9 $$"#);
+    let (kind, _) = fault(&machine.outcome(own("agent", CliInput::Stdin, CliOutput::Jsonl)).await);
+    assert_eq!(kind, FailureKind::Incomplete);
+    let limit = r#"echo '{"type":"result","subtype":"error_max_turns","is_error":false}'"#;
+    let (_, why) = fault(&Machine::with("claude", limit).outcome(CliProgram::Claude).await);
+    assert!(why.contains("error_max_turns"), "{why}");
+}
+
+#[test]
+fn nobody_is_given_more_than_is_granted() {
+    for (program, grants, flag) in [
+        (CliProgram::Codex, vec!["file"], "--sandbox read-only"),
+        (CliProgram::Codex, vec!["file", "shell"], "--sandbox danger-full-access"),
+        (CliProgram::Gemini, vec!["file.read"], "--approval-mode default"),
+        (CliProgram::Gemini, vec!["file"], "--approval-mode auto_edit"),
+        (CliProgram::Gemini, vec!["*"], "--approval-mode yolo"),
+    ] {
+        let cli = Cli { program, model: None };
+        let granted = grants.iter().map(|grant| (*grant).into()).collect();
+        let agent = Agent { grants: granted, ..Agent::new("a", Target::Cli(cli.clone())) };
+        let argv = Start::of(&cli, Sandbox::Full, &agent, None).argv.join(" ");
+        assert!(argv.contains(flag), "{grants:?}: {argv}");
+    }
+}
+
+#[tokio::test]
 async fn claude_is_told_what_is_granted_and_its_result_is_read() {
     let script = r#"printf '%s ' "$@" > ../args
 echo '{"type":"result","subtype":"success","is_error":false,"result":"Fine.","usage":{"input_tokens":3,"cache_read_input_tokens":5,"cache_creation_input_tokens":7,"output_tokens":2}}'"#;
@@ -189,7 +226,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"Fine.","us
     let args = fs::read_to_string(machine.path("args")).expect("it was started");
     assert_eq!(
         args,
-        "-p --output-format json --allowedTools Read,Grep,Bash --disallowedTools Glob,Write,Edit,NotebookEdit,WebFetch "
+        "-p --output-format json --allowedTools Read,Glob,Grep,Bash --disallowedTools Write,Edit,NotebookEdit,WebFetch "
     );
     let failed = r#"echo '{"type":"result","is_error":true,"result":"Invalid API key"}'; exit 1"#;
     let (kind, _) = fault(&Machine::with("claude", failed).outcome(CliProgram::Claude).await);
@@ -233,7 +270,7 @@ mod confined {
         for (sandbox, grants, writes) in [
             (Sandbox::ReadOnly, vec!["*".into()], false),
             (Sandbox::Write, vec!["file.read".into()], false),
-            (Sandbox::Write, vec!["file".into()], true),
+            (Sandbox::Write, vec!["file".into(), "shell".into()], true),
         ] {
             let machine = Machine { sandbox, grants, ..Machine::with("codex", script) };
             fs::create_dir(machine.path("home/.codex")).expect("it can be made");

@@ -30,7 +30,7 @@ use folkmoot_runtime::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::task::spawn_blocking;
+use tokio::{sync::Mutex, task::spawn_blocking};
 
 pub use self::fetch::Reach;
 use self::folder::Folder;
@@ -47,6 +47,8 @@ pub struct Workbench {
     /// Files that no agent may touch, such as Folkmoot's own.
     closed: Vec<PathBuf>,
     fetch: fetch::Fetch,
+    /// Lets one file be written at a time, so that edits side by side are all in it.
+    writing: Mutex<()>,
 }
 
 impl Workbench {
@@ -58,7 +60,7 @@ impl Workbench {
         reach: Reach,
     ) -> Workbench {
         let (ours, fetch) = (ours.into_iter().collect(), fetch::Fetch::new(reach));
-        Workbench { ours, closed, fetch }
+        Workbench { ours, closed, fetch, writing: Mutex::new(()) }
     }
 
     async fn use_tool(&self, request: &ToolRequest) -> Result<String> {
@@ -84,6 +86,7 @@ impl Workbench {
             }
             "file.write" => {
                 let write: file::Write = parsed(arguments)?;
+                let _alone = self.writing.lock().await;
                 self.in_folder(root, move |folder, _| file::write(folder, &write)).await
             }
             "search" => {

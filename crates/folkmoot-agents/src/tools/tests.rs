@@ -251,6 +251,20 @@ async fn a_text_is_replaced_where_it_stands_once_or_everywhere() {
 }
 
 #[tokio::test]
+async fn edits_side_by_side_are_all_in_the_file() {
+    let text: String = (0..40).map(|n| format!("a{n};\n")).collect();
+    let place = Place::new().with("e.txt", &text);
+    let edit = |n: usize| {
+        let arguments =
+            json!({ "path": "e.txt", "old": format!("a{n};"), "new": format!("b{n};") });
+        place.call("file.write", arguments)
+    };
+    let told = futures_util::future::join_all((0..40).map(edit)).await;
+    assert!(told.iter().all(|it| it.starts_with("wrote ")), "{told:?}");
+    assert_eq!(place.text("e.txt"), text.replace('a', "b"));
+}
+
+#[tokio::test]
 async fn whoever_may_only_read_writes_nothing() {
     let place = Place { sandbox: Sandbox::ReadOnly, ..Place::new() };
     assert!(place.write("a", "x").await.starts_with("denied: the sandbox is read-only"));
@@ -260,6 +274,7 @@ async fn whoever_may_only_read_writes_nothing() {
 #[tokio::test]
 async fn what_is_not_granted_is_not_done_even_here() {
     let place = Place { grants: vec!["file.read".into()], ..Place::new().with("a", "A") };
+    assert_eq!(place.call("file.list", json!({})).await, "a (1 bytes)\n");
     assert_eq!(place.write("a", "x").await, "denied: file.write");
     assert_eq!(place.call("shell", json!({ "command": "rm a" })).await, "denied: shell");
     assert_eq!(place.text("a"), "A");

@@ -96,6 +96,12 @@ pub(crate) struct Overrides {
     /// The model of agents that name none: provider/model, or an alias
     #[arg(long, value_name = "MODEL", allow_hyphen_values = true)]
     model: Option<String>,
+    /// What agents may do at most: read-only, write or full
+    #[arg(long, value_name = "LEVEL", allow_hyphen_values = true)]
+    sandbox: Option<String>,
+    /// The workspace
+    #[arg(long, value_name = "FOLDER", allow_hyphen_values = true)]
+    workdir: Option<String>,
     /// The most tokens the run may use
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     max_tokens: Option<String>,
@@ -122,6 +128,8 @@ impl Overrides {
             ("--workers", &self.workers),
             ("--timeout", &self.timeout),
             ("--model", &self.model),
+            ("--sandbox", &self.sandbox),
+            ("--workdir", &self.workdir),
             ("--max-tokens", &self.max_tokens),
             ("--max-calls", &self.max_calls),
             ("--max-cost", &self.max_cost),

@@ -4,7 +4,7 @@ use crate::{
     diagnostic::{Diagnostic, quoted},
     file::item::Item,
     names,
-    tools::grantable,
+    tools::{grantable, is_grantable},
 };
 
 /// Tells of grants of tools that do not exist.
@@ -14,7 +14,7 @@ pub(super) fn check(grants: &[Item], told: &mut Vec<Diagnostic>) {
         if grant.starts_with("mcp.") {
             let message = format!("{} is not supported by this version", quoted(grant));
             told.push(Diagnostic::error("not_supported_yet", message).at(&item.place));
-        } else if !grantable().iter().any(|known| **known == **grant) {
+        } else if !is_grantable(grant) {
             told.push(unknown(grant).at(&item.place));
         }
     }

@@ -24,8 +24,11 @@ pub static TEAM: Record = Record {
                 .default("the lead dispatches freely; without a lead, strategy auto"),
             Field::new("limits", Shape::Record(&LIMITS), "The limits of the whole run."),
             Field::new("sandbox", Shape::Word(SANDBOXES), "The ceiling for all agents.")
-                .default("read-only"),
-            Field::new("workdir", Shape::Text, "The workspace.").default("the current folder"),
+                .default("read-only")
+                .flag("--sandbox"),
+            Field::new("workdir", Shape::Text, "The workspace.")
+                .default("the current folder")
+                .flag("--workdir"),
             Field::new("extensions", Shape::Record(&EXTENSIONS), EXTENSIONS.doc),
             Field::new("mcp_servers", Shape::Later, "MCP servers, in the usual shape."),
             Field::new("agents_from", Shape::Later, "A folder of agent files."),

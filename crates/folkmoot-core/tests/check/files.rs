@@ -139,7 +139,7 @@ sandbox: readonly
         7:14 agents[1].retries error[bad_value] retries must be a whole number from 0 to 10; got "many"
         8:11 agents[1].demo error[bad_value] demo must be true or false; got "yes"
         9:14 agents[1].grants[0] error[unknown_tool] unknown tool "shel" | help: did you mean "shell"?
-        9:20 agents[1].grants[1] error[unknown_tool] unknown tool "file.delete" | help: known: *, file, file.read, file.list, file.write, search, shell, fetch, mail, mail.send, mail.inbox, mail.read, mail.ack, mail.nack, board, board.show, board.post, board.get, board.set
+        9:20 agents[1].grants[1] error[unknown_tool] unknown tool "file.delete" | help: known: *, file, file.read, file.list, file.write, search, shell, fetch, shell.run, mail, mail.send, mail.inbox, mail.read, mail.ack, mail.nack, board, board.show, board.post, board.get, board.set
         9:33 agents[1].grants[2] error[not_supported_yet] "mcp.github.search" is not supported by this version
         10:5 agents[2] error[bad_value] agents[2] must be a map; got "coder"
         11:5 agents[3] error[missing_key] name is missing
