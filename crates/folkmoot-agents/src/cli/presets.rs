@@ -116,11 +116,10 @@ fn codex(cli: &Cli, level: Sandbox) -> Vec<String> {
 
 fn gemini(cli: &Cli, level: Sandbox, agent: &Agent) -> Vec<String> {
     let approves = match level {
-        Sandbox::Write | Sandbox::Full if !agent.is_granted("file.write") => "default",
         Sandbox::ReadOnly => "default",
-        Sandbox::Write => "auto_edit",
+        Sandbox::Write | Sandbox::Full if !agent.is_granted("file.write") => "default",
         Sandbox::Full if agent.is_granted("shell") && agent.is_granted("fetch") => "yolo",
-        Sandbox::Full => "auto_edit",
+        Sandbox::Write | Sandbox::Full => "auto_edit",
     };
     let argv = ["gemini", "--output-format", "json", "--approval-mode", approves];
     with_model(argv, "--model", cli)

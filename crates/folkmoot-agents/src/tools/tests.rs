@@ -252,7 +252,7 @@ async fn a_text_is_replaced_where_it_stands_once_or_everywhere() {
 
 #[tokio::test]
 async fn edits_side_by_side_are_all_in_the_file() {
-    let text: String = (0..40).map(|n| format!("a{n};\n")).collect();
+    let text = (0..40).map(|n| format!("a{n};")).collect::<Vec<_>>().join("\n");
     let place = Place::new().with("e.txt", &text);
     let edit = |n: usize| {
         let arguments =

@@ -235,7 +235,16 @@ pub(super) fn label(target: &Target) -> Option<String> {
 
 /// What a run of a sound team takes, in words.
 fn sound(team: &Team) -> Option<String> {
-    team.checked.bounds.as_ref().filter(|_| team.checked.is_valid()).map(in_words)
+    let bounds = team.checked.bounds.as_ref().filter(|_| team.checked.is_valid())?;
+    let asks_freely =
+        |it: &Collaboration| matches!(it, Collaboration::Controller(_) | Collaboration::Coded(_));
+    if team.checked.spec.as_ref().is_some_and(|spec| asks_freely(&spec.collaboration)) {
+        let most = bounds.total.calls.max;
+        return Some(format!(
+            "sound: nothing but the limits bounds a run; it takes {most} calls at most"
+        ));
+    }
+    Some(in_words(bounds))
 }
 
 fn in_words(bounds: &Bounds) -> String {

@@ -102,6 +102,8 @@ fn the_help_of_run_has_its_own_flags_first() {
             >       --workers <NAMES>    Who works
             >       --timeout <TIME>     The clock of one phase, step or task: seconds, `30m`, or `none`
             >       --model <MODEL>      The model of agents that name none: provider/model, or an alias
+            >       --sandbox <LEVEL>    What agents may do at most: read-only, write or full
+            >       --workdir <FOLDER>   The workspace
             >       --max-tokens <N>     The most tokens the run may use
             >       --max-calls <N>      The most calls the run may make
             >       --max-cost <USD>     The most US dollars the run may cost

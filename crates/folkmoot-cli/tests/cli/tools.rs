@@ -77,7 +77,11 @@ fn a_model_is_offered_what_is_granted_and_uses_it_whatever_its_protocol() {
         assert_eq!(called.must_be(0).json()["final"], "The note is done.", "{provider}");
         let requests = stub.seen().requests;
         for request in &requests {
-            assert_eq!(offered(wire, request), ["file_read", "file_write"], "{provider}");
+            assert_eq!(
+                offered(wire, request),
+                ["file_read", "file_list", "file_write"],
+                "{provider}"
+            );
         }
         assert!(requests[1].body.to_string().contains("water the plants"), "{provider}");
         let text = fs::read_to_string(bench.path("work/notes.txt")).expect("it is there");
