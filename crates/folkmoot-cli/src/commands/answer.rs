@@ -67,13 +67,15 @@ fn meant(known: &Known, run: &str, key: Option<&str>) -> Result<Key, Refusal> {
         (Some(key), _) if open.iter().any(|it| it == key) => Ok(Key::parse(key)),
         (None, _) => {
             let message = format!("run {run} asks {} questions", open.len());
-            let help = "say with --key which one is meant";
+            let help = format!("say with --key which one is meant: {}", open.join(", "));
             let refusal = Refusal::new("ambiguous_question", message).help(help);
             Err(Refusal { allowed: open, ..refusal })
         }
         (Some(key), _) => {
             let message = format!("run {run} has no open question {key}");
-            Err(Refusal { allowed: open, ..Refusal::new("unknown_question", message) })
+            let help = format!("open: {}", open.join(", "));
+            let refusal = Refusal::new("unknown_question", message).help(help);
+            Err(Refusal { allowed: open, ..refusal })
         }
     }
 }

@@ -42,13 +42,20 @@ impl Watch {
                 after => format!("; what came behind event {after} of {last}:"),
             };
             app.tell(&format!("run {id} has ended: {status}{reason}{behind}"));
+        } else if loaded.run.waits_for_person() {
+            app.tell(&format!(
+                "run {id} waits for a person; `folkmoot answer {id} …` goes on with it"
+            ));
         } else if !loaded.is_alive() {
             app.tell(&format!("nobody drives run {id}; `folkmoot resume {id}` goes on with it"));
         }
         // Events are the output here: the JSON of a watch is the stream of them.
         let progress =
             (!app.wants_json()).then(|| Progress::stderr(app.screen(), Detail::Everything));
-        while run.ending().is_none() {
+        // Nothing comes of a run that waits for a person, for days if need be.
+        let is_over =
+            |run: &Run| run.ending().is_some() || run.waits_for_person() && run.seq() >= last;
+        while !is_over(&run) {
             let records = watcher.next().await?;
             for record in &records {
                 run.apply(record);

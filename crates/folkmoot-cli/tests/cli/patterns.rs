@@ -297,6 +297,10 @@ fn a_question_is_answered_by_its_key_where_several_are_open() {
     let told = bench.call(line).must_be(3).json();
     assert_eq!((&told["status"], &told["reason"]), (&json!("needs_input"), &json!("needs_input")));
     assert_eq!(told["open_questions"].as_array().map(Vec::len), Some(2));
+    let watched = bench.call(["watch", "last"]).must_be(3);
+    assert!(watched.stderr.contains("folkmoot answer"), "{}", watched.shown());
+    let unclear = bench.call(["answer", "last", "Rust"]).must_be(2);
+    assert!(unclear.stderr.contains("person/turn-1, person/turn-2"), "{}", unclear.shown());
     let told = bench.call(["answer", "last", "Rust", "--json"]).must_be(2).json();
     assert_eq!(told["error"]["code"], "ambiguous_question");
     assert_eq!(told["error"]["allowed"], json!(["person/turn-1", "person/turn-2"]));
