@@ -499,7 +499,7 @@ impl Engine {
     /// or, where that cannot be read, what was last said of it.
     async fn summary(&self, id: &RunId, kept: Option<Summary>) -> Option<Summary> {
         match kept {
-            Some(kept) if kept.status.is_some() => Some(kept),
+            Some(kept) if kept.ended_at.is_some() => Some(kept),
             kept => {
                 let loaded = self.load(id).await.ok();
                 loaded.map(|loaded| Summary::of(&loaded.spec, &loaded.run)).or(kept)

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// A cache of a fold, kept beside a run's stream; the log is the truth.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
-    /// How the run ended; nothing while it has not.
+    /// How the run ended, or that it waits for a person; nothing while it can go on.
     pub status: Option<Status>,
     /// Why it ended.
     pub reason: Option<String>,
@@ -42,7 +42,7 @@ impl Summary {
         let outcome = view::outcome("", spec, run, true);
         let ended = run.ending().is_some();
         Summary {
-            status: ended.then_some(outcome.status),
+            status: Some(outcome.status).filter(|status| *status != Status::Running),
             reason: outcome.reason,
             strategy: outcome.strategy,
             team: spec.team.name.to_string(),

@@ -184,8 +184,13 @@ fn a_role_that_asked_speaks_again_once_it_is_answered() {
         &team_of(&json!({ "complexity": 9, "reviews": ["NEEDS_INPUT", "PASS"] })).to_string(),
     );
     let asked = bench.call(["run", "team.yaml", "T", "--json"]).must_be(3).json();
+    let listed = bench.call(["runs", "--json"]).must_be(0).json();
+    assert_eq!((&listed[0]["status"], &listed[0]["ended_at"]), (&asked["status"], &Value::Null));
+    assert!(bench.call(["runs"]).must_be(0).stdout.contains("needs_input"));
     let key = asked["question"]["key"].as_str().expect("a question has a key").to_owned();
     bench.call(["amend", "last", &key, "Yes, both"]).must_be(0);
+    let answered = bench.call(["runs", "--json"]).must_be(0).json();
+    assert_eq!(answered[0]["status"], "interrupted", "nobody goes on with it yet");
     let record = bench.call(["resume", "last", "--json"]).must_be(0).json();
     assert_eq!(
         (&record["state"], record["turns"].as_array().map(Vec::len)),
