@@ -439,6 +439,27 @@ fn a_turn_that_ends_outside_keeps_its_result_and_its_phase_and_nothing_further_s
 }
 
 #[test]
+fn a_review_that_cannot_be_read_is_kept_where_no_budget_is_left_to_ask_for_it_again() {
+    let reviewed = |tokens| {
+        let said = [using(text("hm"), tokens), text("PASS")];
+        saying(consuming((100, "1.5"), &[]), Role::Reviewer, said)
+    };
+    let kept = |spec| {
+        let record = goes(
+            spec,
+            "explorer planner coder reviewer: BUDGET_EXCEEDED budget_exhausted (budget_exceeded)",
+        );
+        assert_eq!(record["turns"][3]["output"], "hm");
+        assert_eq!(record["phases"][3], "review_complete");
+        record["budget"]["consumed"][3]["inside"] == true
+    };
+    assert_eq!([150, 151].map(|tokens| kept(reviewed(tokens))), [true, false]);
+    let mut limited = reviewed(10);
+    limited.limits = Limits { calls: Some(4), ..Limits::default() };
+    assert!(kept(limited), "whichever budget it is");
+}
+
+#[test]
 fn rework_pays_from_the_same_budget() {
     let spec = consuming((100, "1"), &[25, 25, 25]);
     let issues = ["ISSUES: x", "PASS"].map(|it| using(text(it), 5));

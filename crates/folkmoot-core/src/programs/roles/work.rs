@@ -172,13 +172,13 @@ impl<'a, 's> Work<'a, 's> {
         if is_incomplete {
             turn.ask(self.ask_again(&turn.reply, hand_off_now(language(self.cx))))?;
         }
+        let mut is_cut_off = false;
         if role == Role::Reviewer && !is_read(&turn.reply) {
             let unread = turn.reply.clone();
             turn.ask(self.ask_again(&unread, once_more(language(self.cx))))?;
-            if !is_spent(&turn.reply)
-                && !turn.reply.is_stopped()
-                && turn.reply.contribution().is_none()
-            {
+            is_cut_off = is_spent(&turn.reply);
+            // What could not be read was said all the same.
+            if is_cut_off || !turn.reply.is_stopped() && turn.reply.contribution().is_none() {
                 turn.reply = unread;
             }
         }
@@ -199,7 +199,10 @@ impl<'a, 's> Work<'a, 's> {
                 seq: self.cx.moment().seq,
             });
         }
-        self.judge(role, reply)
+        match self.judge(role, reply)? {
+            _ if is_cut_off => Err(Stop::Ended(End::BudgetExceeded)),
+            reply => Ok(reply),
+        }
     }
 
     /// What a turn that is over means for the others.
