@@ -58,7 +58,7 @@ impl Work<'_, '_> {
             ("path", json!(self.complexity.path)),
             ("turns", self.turns()),
             ("phases", json!(self.phases().collect::<Vec<_>>())),
-            ("rework", json!(u32::from(self.rework.is_some()))),
+            ("rework", json!(u32::from(self.rework().is_some()))),
             ("failed_role", json!(self.failed.map(Role::name))),
             ("complexity", self.complexity.told()),
             ("memory", Memory::of(self.cx.known(), self.handed_on(), language(self.cx)).told()),
@@ -171,7 +171,7 @@ impl Work<'_, '_> {
             });
             Some(notice(spoken.seq, "task_phase_change", more))
         };
-        let rework = self.rework.map(|seq| notice(seq, "rework_started", Value::Null));
+        let rework = self.rework().map(|seq| notice(seq, "rework_started", Value::Null));
         // What ends before anything is known ends with the first record.
         let now = self.cx.moment().seq.max(1);
         let ended = end.map(|end| notice(now, end.notice(), Value::Null));

@@ -470,6 +470,26 @@ fn rework_pays_from_the_same_budget() {
 }
 
 #[test]
+fn a_rework_that_nothing_is_left_for_never_began() {
+    let reviewed = |tokens| {
+        let said = [using(text("ISSUES: x"), tokens), text("PASS")];
+        saying(consuming((100, "1.5"), &[]), Role::Reviewer, said)
+    };
+    let begun = |spec| {
+        let sim = play(spec);
+        let told = record(&sim);
+        let is_told = notices(&sim).iter().any(|notice| notice.kind == "rework_started");
+        let turns = told["turns"].as_array().map_or(0, Vec::len);
+        (told["rework"].clone(), is_told, turns, told["unresolved"].as_array().map_or(0, Vec::len))
+    };
+    assert_eq!(begun(reviewed(150)), (json!(0), false, 4, 1));
+    assert_eq!(begun(reviewed(149)), (json!(1), true, 6, 0));
+    let mut limited = reviewed(0);
+    limited.limits = Limits { calls: Some(4), ..Limits::default() };
+    assert_eq!(begun(limited), (json!(0), false, 4, 1), "what is refused never began");
+}
+
+#[test]
 fn tool_calls_of_a_turn_are_refused_once_nothing_is_left() {
     let mut spec = consuming((100, "1"), &[]);
     spec.team.agents[0].grants = vec!["file".into()];
@@ -570,7 +590,7 @@ fn the_public_stream_sees_phases_and_nothing_of_what_happens_in_them() {
         9 task_phase_change {"session_id":"s1","phase":"planning_complete","role":"planner","tokens":0,"duration_ms":0}
         11 task_phase_change {"session_id":"s1","phase":"coding_complete","role":"coder","tokens":0,"duration_ms":0}
         13 task_phase_change {"session_id":"s1","phase":"review_complete","role":"reviewer","tokens":0,"duration_ms":0}
-        13 rework_started {"session_id":"s1"}
+        14 rework_started {"session_id":"s1"}
         15 task_phase_change {"session_id":"s1","phase":"coding_complete","role":"coder","tokens":0,"duration_ms":0}
         17 task_phase_change {"session_id":"s1","phase":"review_complete","role":"reviewer","tokens":0,"duration_ms":0}
         17 pipeline_complete {"session_id":"s1"}"#]];

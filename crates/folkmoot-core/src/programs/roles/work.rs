@@ -71,14 +71,17 @@ impl Spoken<'_> {
 /// How often people are asked in one run.
 pub(crate) const MOST_QUESTIONS: usize = 3;
 
+/// Under what the turns of the rework stand.
+const REWORK: &str = "rework";
+
 /// The work so far.
 pub(super) struct Work<'a, 's> {
     pub(super) roles: &'a Roles,
     pub(super) cx: &'a Scope<'s>,
     pub(super) complexity: Complexity,
     pub(super) spoken: Vec<Spoken<'s>>,
-    /// Where the rework began, if it did.
-    pub(super) rework: Option<u64>,
+    /// Whether the review calls for the rework.
+    is_rework: bool,
     /// The review whose findings are open.
     pub(super) open: Option<Key>,
     /// What people were asked, and by whom; the last one may not be answered yet.
@@ -96,7 +99,7 @@ impl<'a, 's> Work<'a, 's> {
             cx,
             complexity: roles.weighing.of(&cx.spec().task),
             spoken: Vec::new(),
-            rework: None,
+            is_rework: false,
             open: None,
             questions: Vec::new(),
             failed: None,
@@ -118,7 +121,7 @@ impl<'a, 's> Work<'a, 's> {
         if self.review()? {
             return Ok(End::Done);
         }
-        self.rework = Some(self.cx.moment().seq);
+        self.is_rework = true;
         self.turn(Role::Coder)?;
         Ok(if self.review()? { End::Done } else { End::DoneWithFindings })
     }
@@ -134,7 +137,7 @@ impl<'a, 's> Work<'a, 's> {
     /// A role speaks; gives its last reply. If it needs to hear from a person, the run waits for that,
     /// and the role speaks again.
     fn turn(&mut self, role: Role) -> Result<Reply, Stop> {
-        let place = if self.rework.is_some() { self.cx.at("rework") } else { self.cx.clone() };
+        let place = if self.is_rework { self.cx.at(REWORK) } else { self.cx.clone() };
         let mut reply = self.speak(role, &place, role.name())?;
         while self.may_ask() && reply.contribution().is_some_and(asks) {
             let n = self.questions.len() + 1;
@@ -163,7 +166,7 @@ impl<'a, 's> Work<'a, 's> {
         }
         let agent = self.cx.spec().team.agent(&role.agent());
         self.lacks_economy |= self.cx.is_low() && agent.economy.is_empty();
-        let round = if self.rework.is_some() { 2 } else { 1 };
+        let round = if self.is_rework { 2 } else { 1 };
         let timed = self.roles.clocks.phase(place);
         let mut turn = turn::Turn::begin(&timed, name, agent, self.prompt(role))?;
         let most = self.roles.hand_off_at.get(&agent.id).copied().unwrap_or(u64::MAX);
@@ -219,6 +222,12 @@ impl<'a, 's> Work<'a, 's> {
             None if !is_inside => Err(Stop::Ended(End::BudgetExceeded)),
             None => Ok(reply),
         }
+    }
+
+    /// The record with which the rework began, if it did: one that nothing was left for is none.
+    pub(super) fn rework(&self) -> Option<u64> {
+        let calls = self.is_rework.then(|| self.cx.at(REWORK).calls_of(Role::Coder.name()))?;
+        Some(calls.iter().find(|call| !call.refused)?.asked)
     }
 
     pub(super) fn total(&self) -> Option<u64> {
