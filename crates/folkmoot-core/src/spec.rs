@@ -204,9 +204,7 @@ impl Collaboration {
             Collaboration::Graph(graph) => graph.role(team, agent, language),
             Collaboration::Stages(stages) => stages.role(team, agent, language),
             Collaboration::Pattern(pattern) => pattern.role(team, agent, language),
-            Collaboration::Roles(_) => {
-                Some(Role::named(agent.as_str())?.brief(language)?.to_owned())
-            }
+            Collaboration::Roles(_) => Role::named(agent.as_str()).map(|role| role.told(language)),
             Collaboration::Broadcast(_)
             | Collaboration::Sequential(_)
             | Collaboration::Debate(_)

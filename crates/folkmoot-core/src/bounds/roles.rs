@@ -24,8 +24,8 @@ impl Forecast<'_> {
     pub(super) fn roles(&mut self, roles: &Roles, task: Option<&str>) {
         let parts = roles.agents(task);
         for role in &parts {
-            let briefs = [Language::English, Language::Chinese].map(|it| role.brief(it));
-            let longest = briefs.into_iter().flatten().map(|it| it.len() + 2).max();
+            let told = [Language::English, Language::Chinese].map(|it| role.told(it));
+            let longest = told.into_iter().map(|it| it.len() + 2).max();
             self.brief(&role.agent(), longest.unwrap_or_default() as u64);
         }
         // Nothing starts where nothing may be used; and which path is taken hangs on the task.

@@ -82,9 +82,15 @@ impl Role {
         }
     }
 
-    /// What its system prompt tells of it: nothing of who does everything, so that it is the same
-    /// whether or not a file names it.
-    pub(crate) fn brief(self, language: Language) -> Option<&'static str> {
+    /// What its system prompt tells: its part in the work, and how to ask a person.
+    pub(crate) fn told(self, language: Language) -> String {
+        let parts = [self.brief(language), Some(language.pick(ASKING, ASKING_CHINESE))];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("\n")
+    }
+
+    /// Its part in the work: nothing of who does everything, so that it is the same whether or not a
+    /// file names it.
+    pub(super) fn brief(self, language: Language) -> Option<&'static str> {
         let (english, chinese) = match self {
             Role::Explorer => (
                 "Your role is explorer: find out what is there that matters for the task, and sum it \
@@ -121,6 +127,13 @@ impl Role {
         }
     }
 }
+
+const ASKING: &str = "If you cannot go on without an answer of the user, reply with nothing but one line: \
+    NEEDS_INPUT: and your question. That stops the run until it is answered, and so does a question in \
+    the JSON object {\"verdict\": \"needs_input\", \"question\": \"…\"}.";
+
+const ASKING_CHINESE: &str = "如果没有用户的答复就无法继续，请只回复一行：NEEDS_INPUT: 和你的问题。运行会停下，\
+    直到得到答复；写在 JSON 对象 {\"verdict\": \"needs_input\", \"question\": \"…\"} 中的问题也有同样的作用。";
 
 const HAND_OFF: &str = "When you are done, end with a JSON object in a fenced block; whoever goes on \
     sees nothing else of your work:\n\

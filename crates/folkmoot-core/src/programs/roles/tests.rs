@@ -681,6 +681,34 @@ fn a_role_that_asks_suspends_the_run_and_speaks_again_once_a_person_has_answered
 }
 
 #[test]
+fn every_role_is_told_how_to_ask_and_that_asking_stops_the_run() {
+    let told_in = |task: &str, path| {
+        let mut spec = team(&["PASS"]);
+        spec.task = task.into();
+        roles(&mut spec).weighing.path = Some(path);
+        let sim = play(spec);
+        let spoke = roles(&mut (*sim.spec).clone()).agents(Some(task));
+        spoke.into_iter().map(|role| prompt_of(&sim, role)).collect::<Vec<_>>()
+    };
+    for (task, words) in [
+        ("Mend it", ["NEEDS_INPUT: and your question", "stops the run"]),
+        ("修好它", ["NEEDS_INPUT: 和你的问题", "运行会停下"]),
+    ] {
+        let prompts = [told_in(task, Path::Roles), told_in(task, Path::Single)].concat();
+        assert_eq!(prompts.len(), Role::ALL.len());
+        for prompt in prompts {
+            assert!(words.iter().all(|it| prompt.contains(it)), "{prompt}");
+            let (_, behind) = prompt.split_once("{\"verdict\"").expect("it is told the object");
+            let object = format!("{{\"verdict\"{}}}", behind.split('}').next().unwrap_or_default());
+            for asks in ["NEEDS_INPUT: which one?", "NEEDS_INPUT：用哪个？", &object] {
+                let said = crate::call::Answer::text(asks);
+                assert!(review::asks(&said), "{asks} is read");
+            }
+        }
+    }
+}
+
+#[test]
 fn people_are_asked_three_times_at_the_most() {
     let spec = saying(team(&["PASS"]), Role::Explorer, [text("NEEDS_INPUT")]);
     let mut world = Scripted;
