@@ -65,12 +65,14 @@ impl Work<'_, '_> {
             ("budget", self.budget()),
             ("unresolved", json!(self.unresolved())),
         ];
+        let reason = waits.iter().map(|_| ("reason", json!("needs_input")));
         let open = waits.iter().map(|question| ("open_questions", json!([question])));
         let question = waits.iter().map(|question| ("question", question.clone()));
         fields
             .into_iter()
             .chain(question)
             .chain(open)
+            .chain(reason)
             .map(|(name, value)| (name.to_owned(), value))
             .collect()
     }

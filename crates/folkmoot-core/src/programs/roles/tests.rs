@@ -665,6 +665,7 @@ fn a_role_that_asks_suspends_the_run_and_speaks_again_once_a_person_has_answered
         told["question"].to_string(),
         r#"{"key":"person/question-1","role":"planner","text":"Which database?"}"#
     );
+    assert_eq!(told["reason"], "needs_input");
     assert_eq!(told["phases"], json!(["exploration_complete"]));
     let key = crate::key::Key::parse("person/question-1");
     sim.feed(Event::Amended { key, text: "SQLite".into() }, &mut world);
