@@ -22,7 +22,7 @@ use folkmoot_core::{
     money::Price,
     team::{Cli, CliProgram},
 };
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
 use toml::Spanned;
 
 use self::reading::Fault;
@@ -89,7 +89,10 @@ struct Fetch {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "an alias stands for a target, or for a list of targets")]
+#[serde(
+    untagged,
+    expecting = "an alias stands for a target, a list of targets, or { cli = \"…\" } with claude, codex, gemini or opencode"
+)]
 enum Alias {
     One(String),
     Chain(Vec<String>),
@@ -101,18 +104,15 @@ enum Alias {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Program {
-    cli: Preset,
+    #[serde(deserialize_with = "preset")]
+    cli: CliProgram,
     model: Option<Arc<str>>,
 }
 
 /// One that is known by name.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Preset {
-    Claude,
-    Codex,
-    Gemini,
-    Opencode,
+fn preset<'de, D: Deserializer<'de>>(name: D) -> Result<CliProgram, D::Error> {
+    let name = String::deserialize(name)?;
+    CliProgram::preset(&name).ok_or_else(|| D::Error::custom("no coding agent is called so"))
 }
 
 impl Alias {
@@ -126,13 +126,7 @@ impl Alias {
 
     fn program(&self) -> Option<Cli> {
         let Alias::Program(Program { cli, model }) = self else { return None };
-        let program = match cli {
-            Preset::Claude => CliProgram::Claude,
-            Preset::Codex => CliProgram::Codex,
-            Preset::Gemini => CliProgram::Gemini,
-            Preset::Opencode => CliProgram::Opencode,
-        };
-        Some(Cli { program, model: model.clone() })
+        Some(Cli { program: cli.clone(), model: model.clone() })
     }
 }
 

@@ -10,7 +10,7 @@ mod records;
 
 use std::{
     collections::BTreeMap,
-    io,
+    io::{self, Write as _},
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
@@ -22,10 +22,11 @@ use folkmoot_core::{
     team::{Cli, CliInput, Sandbox},
 };
 use folkmoot_runtime::backend::{Delta, OnDelta, Request, Response};
+use tempfile::NamedTempFile;
 
 use self::{presets::Start, records::Told};
 use crate::{
-    process::{self, Beyond, Exit, Process, Ran},
+    process::{self, Beyond, Process, Ran},
     usage::estimated_tokens,
 };
 
@@ -82,12 +83,13 @@ async fn ask(
     let level = level(request);
     let home = environment.get("HOME").map(Path::new);
     let mut start = Start::of(cli, level, &request.agent, home);
-    // A private file is gone with the call.
-    let file = tempfile::NamedTempFile::new().map_err(|error| unstarted(cli, &error))?;
+    // It is gone with the call.
+    let mut private = None;
     match start.input {
         CliInput::Stdin => {}
         CliInput::File => {
-            std::fs::write(file.path(), prompt).map_err(|error| unstarted(cli, &error))?;
+            let file = private_file(prompt).map_err(|error| unstarted(cli, &error))?;
+            let file = private.insert(file);
             start.argv.push(file.path().to_string_lossy().into_owned());
         }
         CliInput::Arg if prompt.len() > ARGUMENT || prompt.contains('\0') => {
@@ -117,6 +119,13 @@ async fn ask(
         .map_err(|why| failed(cli, &start.argv, &ran, began.elapsed(), why))
 }
 
+/// A file that only this user can read.
+fn private_file(text: &str) -> io::Result<NamedTempFile> {
+    let mut file = NamedTempFile::new()?;
+    file.write_all(text.as_bytes())?;
+    Ok(file)
+}
+
 /// What it may do: what its team allows, and no more than it was granted. What is granted to a coding
 /// agent is coarse; whoever may neither write files nor run commands only reads.
 fn level(request: &Request) -> Sandbox {
@@ -135,28 +144,17 @@ fn prompt(messages: &[Message]) -> String {
 }
 
 fn unstarted(cli: &Cli, error: &io::Error) -> Fault {
-    match error.kind() {
-        io::ErrorKind::Unsupported => {
-            let text = format!("sandbox_unavailable: {error}");
-            Fault::failed(FailureKind::Unsupported, text)
-        }
-        io::ErrorKind::NotFound => {
-            let text = format!("{cli} is not installed, or not in PATH");
-            Fault::failed(FailureKind::Spawn, text)
-        }
-        _ => Fault::failed(FailureKind::Spawn, format!("{cli} cannot be started: {error}")),
+    if error.kind() == io::ErrorKind::NotFound {
+        let text = format!("{cli} is not installed, or not in PATH");
+        return Fault::failed(FailureKind::Spawn, text);
     }
+    process::unstarted(cli, error)
 }
 
 /// A fault names the command, how it ended, how long it took and what it wrote last.
 fn failed(cli: &Cli, argv: &[String], ran: &Ran, took: Duration, why: records::Failed) -> Fault {
     let program = argv.first().map_or("", |program| program);
-    let ended = match ran.exit {
-        Exit::Code(code) => format!("exit code {code}"),
-        Exit::Killed(Some(signal)) => format!("killed by signal {signal}"),
-        Exit::Killed(None) => "killed".to_owned(),
-        Exit::TimedOut => "timed out".to_owned(),
-    };
+    let ended = ran.exit;
     let last = [&ran.stderr, &ran.stdout].into_iter().find(|it| !it.trim().is_empty());
     let last = last.map_or("", |text| text.trim());
     let cut = last.char_indices().rev().nth(END - 1).map_or(0, |(at, _)| at);

@@ -48,14 +48,8 @@ impl Start {
                 return Start { argv, input: own.input, record, variables, writable };
             }
         };
-        let variables = match cli.program {
-            CliProgram::Opencode => {
-                vec![("OPENCODE_PERMISSION".to_owned(), permissions(level, agent))]
-            }
-            CliProgram::Claude | CliProgram::Codex | CliProgram::Gemini | CliProgram::Own(_) => {
-                Vec::new()
-            }
-        };
+        let permissions = || ("OPENCODE_PERMISSION".to_owned(), permissions(level, agent));
+        let variables = (record == Record::Opencode).then(permissions).into_iter().collect();
         let writable = home.into_iter().flat_map(|home| state.iter().map(|path| home.join(path)));
         Start { argv, input: CliInput::Stdin, record, variables, writable: writable.collect() }
     }

@@ -141,16 +141,8 @@ impl Local {
     }
 
     fn unstarted(&self, error: &io::Error) -> Fault {
-        if error.kind() == io::ErrorKind::Unsupported {
-            return Fault::failed(
-                FailureKind::Unsupported,
-                format!("sandbox_unavailable: {error}"),
-            );
-        }
         let program = self.command.first().map_or("", |it| it);
-        let folder = &self.folder;
-        let text = format!("{program} cannot be started in {folder}: {error}");
-        Fault::failed(FailureKind::Spawn, text)
+        process::unstarted(format_args!("{program} in {}", self.folder), error)
     }
 }
 

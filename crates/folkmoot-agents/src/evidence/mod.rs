@@ -17,7 +17,7 @@ use folkmoot_runtime::{
 };
 use serde_json::Value;
 
-use crate::process::{self, Beyond, Exit, Process, Ran};
+use crate::process::{self, Beyond, Exit, Process, Ran, unstarted};
 
 /// How many misfits of one reply are told.
 const MISFITS: usize = 3;
@@ -65,13 +65,7 @@ impl Inspector {
                     kept: (0, OUTPUT),
                     merged: true,
                 };
-                let ran = process.run().await.map_err(|error| match error.kind() {
-                    io::ErrorKind::Unsupported => {
-                        let text = format!("sandbox_unavailable: {error}");
-                        Fault::failed(FailureKind::Unsupported, text)
-                    }
-                    _ => Fault::failed(FailureKind::Spawn, format!("it cannot be run: {error}")),
-                })?;
+                let ran = process.run().await.map_err(|error| unstarted("it", &error))?;
                 of_command(ran, *timeout)
             }
             Gate::File { path } => of_file(folder, path),

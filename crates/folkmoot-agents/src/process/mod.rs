@@ -9,14 +9,17 @@ mod tree;
 
 use std::{
     collections::BTreeMap,
-    io,
+    fmt, io,
     path::{Path, PathBuf},
     process::Stdio,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-use folkmoot_core::team::Sandbox;
+use folkmoot_core::{
+    call::{FailureKind, Fault},
+    team::Sandbox,
+};
 use futures_util::{FutureExt, future::FusedFuture};
 use tokio::{
     io::AsyncWriteExt,
@@ -101,6 +104,25 @@ pub(crate) enum Exit {
     Killed(Option<i32>),
     /// It took too long.
     TimedOut,
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exit::Code(code) => write!(f, "exit code {code}"),
+            Exit::Killed(Some(signal)) => write!(f, "killed by signal {signal}"),
+            Exit::Killed(None) => f.write_str("killed"),
+            Exit::TimedOut => f.write_str("timed out"),
+        }
+    }
+}
+
+/// Why `what` could not be started.
+pub(crate) fn unstarted(what: impl fmt::Display, error: &io::Error) -> Fault {
+    if error.kind() == io::ErrorKind::Unsupported {
+        return Fault::failed(FailureKind::Unsupported, format!("sandbox_unavailable: {error}"));
+    }
+    Fault::failed(FailureKind::Spawn, format!("{what} cannot be run: {error}"))
 }
 
 impl Process<'_> {

@@ -1,11 +1,8 @@
 //! Commands in the workspace, confined by the agent's sandbox.
 
-use std::{collections::BTreeMap, fmt::Write as _, io, path::Path, time::Duration};
+use std::{collections::BTreeMap, fmt::Write as _, path::Path, time::Duration};
 
-use folkmoot_core::{
-    call::{FailureKind, Fault},
-    team::Sandbox,
-};
+use folkmoot_core::team::Sandbox;
 use serde::Deserialize;
 
 use super::{
@@ -13,7 +10,7 @@ use super::{
     folder::{Folder, inside},
     other,
 };
-use crate::process::{self, Beyond, Exit, Process};
+use crate::process::{self, Beyond, Exit, Process, unstarted};
 
 /// How long a command may take unless the call says otherwise, and at the most, in seconds.
 const TIMEOUT: f64 = 120.0;
@@ -57,18 +54,10 @@ impl Line {
             kept: KEPT,
             merged: false,
         };
-        let ran = process.run().await.map_err(|error| match error.kind() {
-            io::ErrorKind::Unsupported => {
-                let text = format!("sandbox_unavailable: {error}");
-                Fault::failed(FailureKind::Unsupported, text)
-            }
-            _ => Fault::failed(FailureKind::Spawn, format!("it cannot be run: {error}")),
-        })?;
+        let ran = process.run().await.map_err(|error| unstarted("it", &error))?;
         let mut text = match ran.exit {
-            Exit::Code(code) => format!("exit code {code}\n"),
-            Exit::Killed(Some(signal)) => format!("killed by signal {signal}\n"),
-            Exit::Killed(None) => "killed\n".to_owned(),
             Exit::TimedOut => format!("timed out after {given} s\n"),
+            exit => format!("{exit}\n"),
         };
         for (name, written) in [("stdout", ran.stdout), ("stderr", ran.stderr)] {
             if !written.is_empty() {
