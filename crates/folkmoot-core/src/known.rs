@@ -100,6 +100,11 @@ impl Known {
         self.calls.get(key)
     }
 
+    /// The same with its name as the log has it.
+    pub(crate) fn named(&self, key: &Key) -> Option<(&Key, &Entry)> {
+        self.calls.get_key_value(key)
+    }
+
     /// All calls by key.
     pub fn iter(&self) -> impl Iterator<Item = (&Key, &Entry)> + Clone {
         self.calls.iter()

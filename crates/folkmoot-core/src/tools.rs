@@ -7,8 +7,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    call::Tool,
+    call::{Tool, ToolCall},
     team::{Agent, Sandbox},
+    text::shorten,
     words::Language,
 };
 
@@ -157,6 +158,18 @@ pub(crate) fn offered_to(agent: &Agent, language: Language) -> Vec<Tool> {
     let usable = granted.filter(|tool| !tool.writes || agent.sandbox > Sandbox::ReadOnly);
     usable.map(|tool| tool.told(language)).collect()
 }
+
+/// Where what a tool gives back is from, as far as its arguments tell: a path, an address, a pattern,
+/// a command; on one line and not longer than a line.
+pub(crate) fn source(call: &ToolCall) -> Option<String> {
+    let named = ["path", "url", "pattern", "command"];
+    let source = named.into_iter().find_map(|name| call.arguments.get(name)?.as_str())?;
+    let line = source.split_whitespace().collect::<Vec<_>>().join(" ");
+    Some(shorten(&line, LONGEST_SOURCE, Language::English).into_owned())
+}
+
+/// How many characters are told of where a result is from.
+const LONGEST_SOURCE: usize = 200;
 
 impl Builtin {
     fn told(&self, language: Language) -> Tool {

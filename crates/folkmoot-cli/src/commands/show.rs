@@ -20,6 +20,9 @@ pub(crate) struct Show {
     /// Shows one call in full
     #[arg(long, value_name = "KEY")]
     call: Option<String>,
+    /// Shows which texts a call had read, and who wrote them
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["call", "events"])]
+    why: Option<String>,
     /// Shows the events too
     #[arg(long)]
     events: bool,
@@ -39,6 +42,10 @@ impl Show {
 
     fn as_json(&self, loaded: &Loaded) -> Result<Value> {
         let Loaded { id, spec, run, .. } = loaded;
+        if let Some(key) = &self.why {
+            let outcome = view::outcome(id.as_str(), spec, run, loaded.is_alive());
+            return Ok(json!({ "run": outcome, "why": readings(loaded, key)? }));
+        }
         let calls = match &self.call {
             None => view::calls(spec, run),
             Some(key) => vec![one_call(loaded, key)?],
@@ -54,6 +61,9 @@ impl Show {
 
     fn as_text(&self, loaded: &Loaded, app: &App) -> Result<String> {
         let Loaded { id, spec, run, .. } = loaded;
+        if let Some(key) = &self.why {
+            return Ok(show::readings(&app.page(), &readings(loaded, key)?));
+        }
         if let Some(key) = &self.call {
             return Ok(show::call(&app.page(), &one_call(loaded, key)?));
         }
@@ -72,6 +82,11 @@ fn one_call(loaded: &Loaded, key: &str) -> Result<view::CallView> {
     loaded.call(key)?;
     let mut calls = view::calls(&loaded.spec, &loaded.run).into_iter();
     Ok(calls.find(|call| call.key.as_str() == key).expect("every call is shown"))
+}
+
+fn readings(loaded: &Loaded, key: &str) -> Result<view::Readings> {
+    loaded.call(key)?;
+    Ok(view::readings(&loaded.spec, &loaded.run, key).expect("the call is there"))
 }
 
 /// A call as programs read it, with moments they can read.

@@ -247,13 +247,13 @@ fn a_burst_at_a_provider_that_serves_two_at_a_time_is_answered_in_full() {
     let door = Door::closed();
     let (mut served, mut refused) = (0, 0);
     let stub = Stub::answering(move |_| {
-        // Until all others were refused, two are under way.
+        // All come before any is answered: who hears of a refusal asks no more.
         if refused < 4 && served == 2 {
             refused += 1;
             if refused == 4 {
                 door.open();
             }
-            return Reply::status(429).header("retry-after", "1");
+            return Reply::status(429).header("retry-after", "1").behind(&door);
         }
         served += 1;
         Reply::text(&format!("reply {served}")).behind(&door)

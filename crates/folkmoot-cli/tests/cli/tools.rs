@@ -60,6 +60,63 @@ fn a_script_works_with_files_and_what_is_not_granted_is_not_done() {
 }
 
 #[test]
+fn what_an_agent_had_read_is_told_with_its_author_and_its_source() {
+    let team = "
+sandbox: write
+workdir: work
+agents:
+  - name: 读者
+    grants: [file]
+    script:
+      replies:
+        - tool_calls: [{ name: file.read, arguments: { path: notes.txt } }]
+        - The plants need water.
+  - name: critic
+    script: { replies: [fine] }
+collaboration: { strategy: sequential }
+";
+    let bench = with_notes(Bench::with_team(team));
+    bench.call(["run", "team.yaml", "Read the notes"]).must_be(0);
+    let calls = bench.call(["show", "last", "--json"]).must_be(0).json();
+    let keys = calls["calls"].as_array().expect("there are some").iter();
+    let keys: Vec<&str> = keys.filter_map(|call| call["key"].as_str()).collect();
+    let [first, tool, second, critic] = keys[..] else { panic!("four calls: {keys:?}") };
+    let why = |key: &str| {
+        let shown = bench.call(["show", "last", "--why", key, "--json"]).must_be(0).json();
+        let reads = shown["why"]["reads"].as_array().expect("it is a list").iter();
+        let reads: Vec<String> = reads
+            .map(|read| {
+                let told = ["part", "author", "from", "source", "since"];
+                let told = told.iter().map(|field| read[field].as_str().unwrap_or("-"));
+                told.collect::<Vec<_>>().join(" ")
+            })
+            .collect();
+        (reads, shown["why"]["behind"].clone())
+    };
+    let (reads, behind) = why(second);
+    assert_eq!(
+        reads,
+        [
+            format!("prompt team file - - {first}"),
+            format!("task user - - {first}"),
+            format!("instruction folkmoot - - {first}"),
+            format!("own 读者 {first} - {second}"),
+            format!("result file.read {tool} notes.txt {second}"),
+        ]
+    );
+    assert_eq!(behind, json!([first, tool]));
+    let (reads, behind) = why(tool);
+    assert_eq!(reads, [format!("wish 读者 {first} - {tool}")]);
+    assert_eq!(behind, json!([first]));
+    let (reads, behind) = why(critic);
+    assert!(reads.contains(&format!("reply 读者 {second} - {critic}")), "{reads:?}");
+    assert_eq!(behind, json!([first, tool, second]));
+    let page = bench.call(["show", "last", "--why", critic]).must_be(0).stdout;
+    assert!(page.contains("reply        读者"), "{page}");
+    bench.call(["show", "last", "--why", "nothing"]).must_be(2);
+}
+
+#[test]
 fn a_model_is_offered_what_is_granted_and_uses_it_whatever_its_protocol() {
     for (provider, [address, key], wire) in PROTOCOLS {
         let stub = Stub::start([

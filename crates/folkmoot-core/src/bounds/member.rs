@@ -55,7 +55,8 @@ impl<'a> Member<'a> {
     pub(super) fn new(agent: &'a Agent, limits: &Limits, task: Option<&str>) -> Member<'a> {
         let is_metered = limits.is_metered() || agent.limits.is_metered();
         let prompt = agent.prompt.as_deref().map_or(0, |it| it.trim_end().len());
-        let identity = [Language::English, Language::Chinese].map(|it| it.identity(&agent.name));
+        let identity = [Language::English, Language::Chinese]
+            .map(|it| it.identity(&agent.name, !agent.grants.is_empty()));
         let [shorter, longer] = {
             let [one, other] = identity.map(|it| it.len());
             [one.min(other), one.max(other)]

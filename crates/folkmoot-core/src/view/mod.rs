@@ -3,8 +3,10 @@
 pub mod drawing;
 mod failovers;
 mod prices;
+mod readings;
 mod report;
 
+pub use readings::{Reading, Readings, readings};
 pub use report::report;
 
 use std::{collections::BTreeMap, ops::Add};
