@@ -3,6 +3,7 @@
 //! One door, [`Agents`], leads to all of them. Deliberately absent: the environment, which only the
 //! CLI reads; deciding what a call may cost or how long it may take, which is the kernel's matter.
 
+mod acp;
 mod api;
 mod cli;
 mod controller;
@@ -25,7 +26,7 @@ mod testing;
 mod tools;
 mod usage;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use async_trait::async_trait;
 use folkmoot_core::{
@@ -34,8 +35,9 @@ use folkmoot_core::{
 };
 use folkmoot_runtime::backend::{Backend, OnDelta, Request, Response};
 
-use self::{api::Api, http::Http, retry::Backoff};
+use self::{acp::Machine, api::Api, http::Http, retry::Backoff};
 pub use self::{
+    acp::parted,
     api::Recorded,
     controller::Starter,
     evidence::Inspector,
@@ -59,6 +61,8 @@ pub struct Agents {
     backoff: Backoff,
     /// The environment of this process, of which programs get what they may have.
     environment: BTreeMap<String, String>,
+    /// Files that no agent may touch, such as Folkmoot's own.
+    closed: Vec<PathBuf>,
 }
 
 impl Agents {
@@ -70,14 +74,20 @@ impl Agents {
     /// The same with other waiting times.
     pub fn with_patience(providers: Providers, patience: Patience) -> Agents {
         let backoff = Backoff::new(&patience, fastrand::Rng::new());
-        let environment = BTreeMap::new();
-        Agents { providers, patience, http: Http::new(&patience), backoff, environment }
+        let (environment, closed) = (BTreeMap::new(), Vec::new());
+        Agents { providers, patience, http: Http::new(&patience), backoff, environment, closed }
     }
 
     /// The same where programs get what they may have of `ours`, the environment of this process.
     #[must_use]
     pub fn with_environment(self, ours: impl IntoIterator<Item = (String, String)>) -> Agents {
         Agents { environment: ours.into_iter().collect(), ..self }
+    }
+
+    /// The same where those that let us read and write for them get none of the files in `closed`.
+    #[must_use]
+    pub fn with_closed(self, closed: Vec<PathBuf>) -> Agents {
+        Agents { closed, ..self }
     }
 
     /// The providers they were made with.
@@ -116,6 +126,10 @@ impl Backend for Agents {
             Target::Script(script) => script::perform(script, &request, on_delta).await,
             Target::Demo => demo::perform(&request, on_delta),
             Target::Cli(cli) => cli::perform(cli, &self.environment, &request, on_delta).await,
+            Target::Acp(acp) => {
+                let machine = Machine { ours: &self.environment, closed: &self.closed };
+                acp::perform(acp, machine, &request, on_delta).await
+            }
         }
     }
 }

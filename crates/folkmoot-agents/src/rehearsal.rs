@@ -42,7 +42,9 @@ impl World for Rehearsal {
                 let last = messages.last().map_or("", |message| &message.content);
                 script::happening(script, entry.nth, last)
             }
-            Target::Model(_) | Target::Demo | Target::Cli(_) => demo::happening(&agent, &messages),
+            Target::Model(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) => {
+                demo::happening(&agent, &messages)
+            }
         })
     }
 }

@@ -145,7 +145,7 @@ impl App {
     /// The engine over the store that was named, and the models of the config.
     pub(crate) fn engine(&self) -> Result<Engine> {
         let agents = Agents::new(self.config()?.providers());
-        let agents = agents.with_environment(config::environment());
+        let agents = agents.with_environment(config::environment()).with_closed(self.closed()?);
         let store = SqliteStore::open(self.state_file()?);
         let store = store.map_err(|error| {
             Refusal::new("unusable_store", error.to_string()).help(exit::ELSEWHERE)
@@ -159,14 +159,19 @@ impl App {
 
     /// The tools of this machine, which keep their hands off the file in which runs are kept.
     fn workbench(&self) -> Result<Workbench> {
+        let reach = self.config()?.reach();
+        Ok(Workbench::new(config::environment(), self.closed()?, reach))
+    }
+
+    /// The file in which runs are kept, and those beside it.
+    fn closed(&self) -> Result<Vec<PathBuf>> {
         let file = self.state_file()?.into_os_string();
         let beside = ["", "-wal", "-shm", "-journal"].map(|end| {
             let mut path = file.clone();
             path.push(end);
             PathBuf::from(path)
         });
-        let reach = self.config()?.reach();
-        Ok(Workbench::new(config::environment(), beside.to_vec(), reach))
+        Ok(beside.to_vec())
     }
 
     /// Whether a secret of this machine occurs in `text`.

@@ -20,7 +20,7 @@ use folkmoot_core::{
     diagnostic::Position,
     file::models::{Catalog, Unresolved},
     money::Price,
-    team::{Cli, CliProgram},
+    team::{Acp, Cli, CliProgram, Target},
 };
 use serde::{Deserialize, Deserializer, de::Error as _};
 use toml::Spanned;
@@ -91,13 +91,15 @@ struct Fetch {
 #[derive(Debug, Deserialize)]
 #[serde(
     untagged,
-    expecting = "an alias stands for a target, a list of targets, or { cli = \"…\" } with claude, codex, gemini or opencode"
+    expecting = "an alias stands for a target, a list of targets, { cli = \"…\" } with claude, codex, gemini or opencode, or { acp = [command] }"
 )]
 enum Alias {
     One(String),
     Chain(Vec<String>),
     /// A coding agent on the command line.
     Program(Program),
+    /// A coding agent that is talked to in the Agent Client Protocol.
+    Acp(AcpProgram),
 }
 
 /// A coding agent as an alias names it.
@@ -107,6 +109,20 @@ struct Program {
     #[serde(deserialize_with = "preset")]
     cli: CliProgram,
     model: Option<Arc<str>>,
+}
+
+/// A coding agent by its command.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AcpProgram {
+    #[serde(deserialize_with = "command")]
+    acp: Vec<Arc<str>>,
+}
+
+/// A program and its arguments.
+fn command<'de, D: Deserializer<'de>>(words: D) -> Result<Vec<Arc<str>>, D::Error> {
+    let words = Vec::deserialize(words)?;
+    if words.is_empty() { Err(D::Error::custom("a command needs a program")) } else { Ok(words) }
 }
 
 /// One that is known by name.
@@ -120,13 +136,18 @@ impl Alias {
         match self {
             Alias::One(target) => Some(vec![target.clone()]),
             Alias::Chain(targets) => Some(targets.clone()),
-            Alias::Program(_) => None,
+            Alias::Program(_) | Alias::Acp(_) => None,
         }
     }
 
-    fn program(&self) -> Option<Cli> {
-        let Alias::Program(Program { cli, model }) = self else { return None };
-        Some(Cli { program: cli.clone(), model: model.clone() })
+    fn program(&self) -> Option<Target> {
+        match self {
+            Alias::One(_) | Alias::Chain(_) => None,
+            Alias::Program(Program { cli, model }) => {
+                Some(Target::Cli(Cli { program: cli.clone(), model: model.clone() }))
+            }
+            Alias::Acp(AcpProgram { acp }) => Some(Target::Acp(Acp { command: acp.clone() })),
+        }
     }
 }
 

@@ -45,6 +45,7 @@ fn run(command: Command, app: &App) -> Result<Exit> {
     // Output is waited for in here, where Ctrl-C is still listened to.
     let exit = runtime.block_on(async {
         let exit = command.run(app).await.unwrap_or_else(|error| exit::report(&error, app));
+        folkmoot_agents::parted().await;
         // A reader that went away is no failure; anything else that kept output from arriving is.
         if app.close().is_ok() { exit } else { exit.or_failed() }
     });

@@ -9,6 +9,7 @@ use crate::{
     gate::Gate,
     key::Key,
     money::Money,
+    session::Session,
     team::{AgentId, FIRST_TARGET},
 };
 
@@ -329,6 +330,9 @@ pub struct Answer {
     /// Fields that only the provider that sent them understands, sent back to it alone.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub provider: Option<Value>,
+    /// How a coding agent came to it, where that can be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Arc<Session>>,
 }
 
 /// Reads a value that is there; `null` is one too.

@@ -27,6 +27,7 @@ pub mod replay;
 pub mod request;
 pub mod run;
 pub mod scope;
+pub mod session;
 pub mod sim;
 pub mod spec;
 pub mod team;

@@ -365,7 +365,7 @@ pub(crate) fn worst_case(spec: &Spec, known: &Known, call: &Call) -> WorstCase {
         Target::Script(script) => fixed(script.worst_case()),
         Target::Demo => fixed(team::DEMO_USAGE),
         // The checks let none run under a limit that this would have to hold.
-        Target::Cli(_) => {
+        Target::Cli(_) | Target::Acp(_) => {
             let input = largest_input(spec, known, &agent, prompt);
             WorstCase { input, output: None, can_shrink: false, rates: None }
         }

@@ -222,6 +222,8 @@ pub enum Target {
     Demo,
     /// A coding agent on the command line.
     Cli(Cli),
+    /// A coding agent that is talked to in the Agent Client Protocol.
+    Acp(Acp),
 }
 
 /// A coding agent on the command line: each call starts it anew, with the prompt, and ends with it
@@ -233,6 +235,14 @@ pub struct Cli {
     /// The model that it is told to use, in its own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Arc<str>>,
+}
+
+/// A coding agent that is talked to in the Agent Client Protocol: each call starts it anew, has one turn
+/// with it, and ends with that (agents.md §2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acp {
+    /// It and its arguments; no shell reads them.
+    pub command: Vec<Arc<str>>,
 }
 
 /// Which coding agent is started.
@@ -311,10 +321,7 @@ impl fmt::Display for Cli {
         let preset = CliProgram::PRESETS.into_iter().find(|(_, it)| *it == self.program);
         match (&self.program, preset) {
             (_, Some((name, _))) => f.write_str(name)?,
-            (CliProgram::Own(own), None) => {
-                let program = own.command.first().map_or("", |program| program);
-                f.write_str(program.rsplit('/').next().unwrap_or(program))?;
-            }
+            (CliProgram::Own(own), None) => f.write_str(name_of(&own.command))?,
             // Each of them has a name.
             (_, None) => {}
         }
@@ -322,7 +329,28 @@ impl fmt::Display for Cli {
     }
 }
 
+impl fmt::Display for Acp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(name_of(&self.command))
+    }
+}
+
+/// What a program is called: its file, wherever that is.
+fn name_of(command: &[Arc<str>]) -> &str {
+    let program = command.first().map_or("", |program| program);
+    program.rsplit('/').next().unwrap_or(program)
+}
+
 impl Target {
+    /// What it is called if it is a coding agent: a program that works by itself, with tools of its own.
+    pub fn coding_agent(&self) -> Option<&dyn fmt::Display> {
+        match self {
+            Target::Cli(cli) => Some(cli),
+            Target::Acp(acp) => Some(acp),
+            Target::Model(_) | Target::Script(_) | Target::Demo => None,
+        }
+    }
+
     /// What it is called where a model is shown; a script by its label.
     pub fn label(&self) -> Option<String> {
         match self {
@@ -330,6 +358,7 @@ impl Target {
             Target::Script(script) => script.label.as_ref().map(ToString::to_string),
             Target::Demo => Some("demo".to_owned()),
             Target::Cli(cli) => Some(cli.to_string()),
+            Target::Acp(acp) => Some(acp.to_string()),
         }
     }
 }

@@ -196,6 +196,7 @@ impl<'a> Draft<'a> {
             reasoning: (!self.reasoning.is_empty()).then(|| self.reasoning.into()),
             tool_calls,
             provider: provider.flatten(),
+            session: None,
         })
     }
 

@@ -5,11 +5,12 @@
 //! `records`. It reaches the network, since its model is there, and writes to files of its own; what
 //! else it may write the operating system holds it to, like any other process.
 
-mod presets;
-mod records;
+pub(crate) mod presets;
+pub(crate) mod records;
 
 use std::{
     collections::BTreeMap,
+    fmt,
     io::{self, Write as _},
     path::Path,
     sync::Arc,
@@ -31,7 +32,7 @@ use crate::{
 };
 
 /// How long a call may take that no clock of its run ends.
-const LONGEST: Duration = Duration::from_hours(24);
+pub(crate) const LONGEST: Duration = Duration::from_hours(24);
 
 /// How many bytes of the beginning and of the end of each output are kept.
 const KEPT: (usize, usize) = (16 << 20, 16 << 20);
@@ -68,7 +69,7 @@ pub(crate) async fn perform(
 }
 
 /// What nobody reported.
-fn unreported(read: usize, written: usize) -> Usage {
+pub(crate) fn unreported(read: usize, written: usize) -> Usage {
     let (input, output) = (estimated_tokens(read), estimated_tokens(written));
     Usage { tokens: Tokens { input, output, ..Tokens::default() }, cost: None, estimated: true }
 }
@@ -106,7 +107,7 @@ async fn ask(
         dir: folder,
         environment: &variables,
         stdin: if start.input == CliInput::Stdin { prompt.as_bytes() } else { &[] },
-        sandbox: level,
+        sandbox: start.level,
         beyond: Beyond { online: true, writable: &start.writable },
         workspace: folder,
         time: LONGEST,
@@ -128,14 +129,14 @@ fn private_file(text: &str) -> io::Result<NamedTempFile> {
 
 /// What it may do: what its team allows, and no more than it was granted. What is granted to a coding
 /// agent is coarse; whoever may neither write files nor run commands only reads.
-fn level(request: &Request) -> Sandbox {
+pub(crate) fn level(request: &Request) -> Sandbox {
     let agent = &request.agent;
     let may_write = agent.is_granted("file.write") || agent.is_granted("shell");
     if may_write { agent.sandbox } else { Sandbox::ReadOnly }
 }
 
 /// The conversation as one text: programs know of one prompt only.
-fn prompt(messages: &[Message]) -> String {
+pub(crate) fn prompt(messages: &[Message]) -> String {
     let told = messages.iter().map(|message| match message.role {
         Role::System | Role::User | Role::Tool => message.content.to_string(),
         Role::Assistant => format!("You said before:\n\n{}", message.content),
@@ -143,16 +144,22 @@ fn prompt(messages: &[Message]) -> String {
     told.collect::<Vec<_>>().join("\n\n")
 }
 
-fn unstarted(cli: &Cli, error: &io::Error) -> Fault {
+pub(crate) fn unstarted(agent: &dyn fmt::Display, error: &io::Error) -> Fault {
     if error.kind() == io::ErrorKind::NotFound {
-        let text = format!("{cli} is not installed, or not in PATH");
+        let text = format!("{agent} is not installed, or not in PATH");
         return Fault::failed(FailureKind::Spawn, text);
     }
-    process::unstarted(cli, error)
+    process::unstarted(agent, error)
 }
 
 /// A fault names the command, how it ended, how long it took and what it wrote last.
-fn failed(cli: &Cli, argv: &[String], ran: &Ran, took: Duration, why: records::Failed) -> Fault {
+pub(crate) fn failed(
+    agent: &dyn fmt::Display,
+    argv: &[String],
+    ran: &Ran,
+    took: Duration,
+    why: records::Failed,
+) -> Fault {
     let program = argv.first().map_or("", |program| program);
     let ended = ran.exit;
     let last = [&ran.stderr, &ran.stdout].into_iter().find(|it| !it.trim().is_empty());
@@ -162,8 +169,8 @@ fn failed(cli: &Cli, argv: &[String], ran: &Ran, took: Duration, why: records::F
     let seconds = took.as_secs_f64();
     let records::Failed { kind, text } = why;
     let text = match text {
-        Some(text) => format!("{cli}: {text} ({program}, {ended} after {seconds:.1} s)"),
-        None => format!("{cli}: {program}, {ended} after {seconds:.1} s: {last}"),
+        Some(text) => format!("{agent}: {text} ({program}, {ended} after {seconds:.1} s)"),
+        None => format!("{agent}: {program}, {ended} after {seconds:.1} s: {last}"),
     };
     Fault::failed(kind, text)
 }

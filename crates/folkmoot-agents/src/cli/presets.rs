@@ -12,6 +12,8 @@ pub(super) struct Start {
     pub(super) argv: Vec<String>,
     pub(super) input: CliInput,
     pub(super) record: Record,
+    /// What the operating system holds it to.
+    pub(super) level: Sandbox,
     /// Variables that are its rights.
     pub(super) variables: Vec<(String, String)>,
     /// Where it keeps what it must.
@@ -21,21 +23,13 @@ pub(super) struct Start {
 impl Start {
     /// A start of `cli` for `agent` at this level, at home in `home`.
     pub(super) fn of(cli: &Cli, level: Sandbox, agent: &Agent, home: Option<&Path>) -> Start {
-        let (argv, record, state): (Vec<String>, _, &[&str]) = match &cli.program {
-            CliProgram::Claude => {
-                (claude(cli, level, agent), Record::Claude, &[".claude", ".claude.json"])
-            }
-            CliProgram::Codex => (codex(cli, coarse(level, agent)), Record::Codex, &[".codex"]),
-            CliProgram::Gemini => (gemini(cli, level, agent), Record::Gemini, &[".gemini"]),
+        let (argv, record) = match &cli.program {
+            CliProgram::Claude => (claude(cli, level, agent), Record::Claude),
+            CliProgram::Codex => (codex(cli, level, agent), Record::Codex),
+            CliProgram::Gemini => (gemini(cli, level, agent), Record::Gemini),
             CliProgram::Opencode => (
                 with_model(["opencode", "run", "--format", "json"], "--model", cli),
                 Record::Opencode,
-                &[
-                    ".local/share/opencode",
-                    ".local/state/opencode",
-                    ".cache/opencode",
-                    ".config/opencode",
-                ],
             ),
             CliProgram::Own(own) => {
                 let argv = own.command.iter().map(ToString::to_string).collect();
@@ -45,14 +39,56 @@ impl Start {
                     CliOutput::Jsonl => Record::Jsonl,
                 };
                 let (variables, writable) = (Vec::new(), Vec::new());
-                return Start { argv, input: own.input, record, variables, writable };
+                return Start { argv, input: own.input, record, level, variables, writable };
             }
         };
-        let permissions = || ("OPENCODE_PERMISSION".to_owned(), permissions(level, agent));
-        let variables = (record == Record::Opencode).then(permissions).into_iter().collect();
-        let writable = home.into_iter().flat_map(|home| state.iter().map(|path| home.join(path)));
-        Start { argv, input: CliInput::Stdin, record, variables, writable: writable.collect() }
+        let variables = variables(&cli.program, level, agent, "allow");
+        let writable = writable(&cli.program, home);
+        let level = match (&cli.program, level) {
+            (CliProgram::Codex, Sandbox::ReadOnly | Sandbox::Write) => coarse(level, agent),
+            (_, level) => level,
+        };
+        Start { argv, input: CliInput::Stdin, record, level, variables, writable }
     }
+}
+
+/// The preset that a program is, by its name or the beginning of it, as in `codex-acp`.
+pub(crate) fn known(program: &str) -> Option<CliProgram> {
+    let mut presets = CliProgram::PRESETS.into_iter();
+    presets.find(|(name, _)| program.starts_with(name)).map(|(_, preset)| preset)
+}
+
+/// The variables that are a program's rights, in which `granted` stands for what it was granted.
+pub(crate) fn variables(
+    program: &CliProgram,
+    level: Sandbox,
+    agent: &Agent,
+    granted: &str,
+) -> Vec<(String, String)> {
+    let (name, value) = match program {
+        CliProgram::Opencode => ("OPENCODE_PERMISSION", permissions(level, agent, granted)),
+        // It works in no folder that nobody has told it to trust; whoever names the workspace does.
+        CliProgram::Gemini => ("GEMINI_CLI_TRUST_WORKSPACE", "true".to_owned()),
+        CliProgram::Claude | CliProgram::Codex | CliProgram::Own(_) => return Vec::new(),
+    };
+    vec![(name.to_owned(), value)]
+}
+
+/// Where a program keeps what it must, at home in `home`.
+pub(crate) fn writable(program: &CliProgram, home: Option<&Path>) -> Vec<PathBuf> {
+    let state: &[&str] = match program {
+        CliProgram::Claude => &[".claude", ".claude.json"],
+        CliProgram::Codex => &[".codex"],
+        CliProgram::Gemini => &[".gemini"],
+        CliProgram::Opencode => &[
+            ".local/share/opencode",
+            ".local/state/opencode",
+            ".cache/opencode",
+            ".config/opencode",
+        ],
+        CliProgram::Own(_) => &[],
+    };
+    home.into_iter().flat_map(|home| state.iter().map(|path| home.join(path))).collect()
 }
 
 fn with_model<const N: usize>(argv: [&str; N], flag: &str, cli: &Cli) -> Vec<String> {
@@ -96,12 +132,12 @@ fn claude(cli: &Cli, level: Sandbox, agent: &Agent) -> Vec<String> {
     argv
 }
 
-fn codex(cli: &Cli, level: Sandbox) -> Vec<String> {
-    let sandbox = match level {
-        Sandbox::ReadOnly => "read-only",
-        Sandbox::Write => "workspace-write",
-        Sandbox::Full => "danger-full-access",
-    };
+/// Its own sandbox cannot be set up inside ours, and without one it runs nothing, so below `full` ours
+/// holds it alone.
+fn codex(cli: &Cli, level: Sandbox, agent: &Agent) -> Vec<String> {
+    let is_held = level != Sandbox::Full;
+    let may_all = is_held || coarse(level, agent) == Sandbox::Full;
+    let sandbox = if may_all { "danger-full-access" } else { "read-only" };
     let argv = ["codex", "exec", "--json", "--skip-git-repo-check", "--sandbox", sandbox];
     let mut argv = with_model(argv, "--model", cli);
     argv.push("-".to_owned());
@@ -119,10 +155,10 @@ fn gemini(cli: &Cli, level: Sandbox, agent: &Agent) -> Vec<String> {
     with_model(argv, "--model", cli)
 }
 
-fn permissions(level: Sandbox, agent: &Agent) -> String {
+fn permissions(level: Sandbox, agent: &Agent, granted: &str) -> String {
     let is_allowed = |grant: &str, writes: bool| {
         let allowed = agent.is_granted(grant) && !(writes && level == Sandbox::ReadOnly);
-        if allowed { "allow" } else { "deny" }
+        if allowed { granted } else { "deny" }
     };
     let (edit, bash) = (is_allowed("file.write", true), is_allowed("shell", true));
     let webfetch = is_allowed("fetch", false);

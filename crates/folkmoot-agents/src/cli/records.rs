@@ -32,9 +32,9 @@ pub(super) struct Told {
 
 /// Why there is no reply; without words of its own, what was printed last tells it.
 #[derive(Debug, PartialEq)]
-pub(super) struct Failed {
-    pub(super) kind: FailureKind,
-    pub(super) text: Option<String>,
+pub(crate) struct Failed {
+    pub(crate) kind: FailureKind,
+    pub(crate) text: Option<String>,
 }
 
 /// Reads what a program printed.
@@ -82,18 +82,22 @@ fn json_in(text: &str) -> Option<Value> {
 }
 
 fn failed(text: &str) -> Result<Told, Failed> {
+    Err(Failed { kind: kind_of(text), text: Some(text.to_owned()) })
+}
+
+/// What kind of failure somebody tells of in words.
+pub(crate) fn kind_of(text: &str) -> FailureKind {
     let lower = text.to_lowercase();
     let limited = ["rate limit", "usage limit", "quota", "429"].iter().any(|it| lower.contains(it));
     let refused =
         ["api key", "log in", "login", "unauthorized", "401"].iter().any(|it| lower.contains(it));
-    let kind = if limited {
+    if limited {
         FailureKind::RateLimited
     } else if refused {
         FailureKind::Auth
     } else {
         FailureKind::Harness
-    };
-    Err(Failed { kind, text: Some(text.to_owned()) })
+    }
 }
 
 /// It ended before it was done.

@@ -258,6 +258,32 @@ echo '{"type":"step_finish","part":{"tokens":{"input":7,"output":1,"reasoning":1
     assert_eq!(permission, "{\"edit\":\"allow\",\"bash\":\"deny\",\"webfetch\":\"deny\"}\n");
 }
 
+#[test]
+fn codex_is_held_by_our_sandbox_alone_below_full_as_its_own_does_not_work_inside() {
+    let cli = Cli { program: CliProgram::Codex, model: None };
+    let levels = [
+        (Sandbox::ReadOnly, &["*"][..], Sandbox::ReadOnly, "danger-full-access"),
+        (Sandbox::Write, &["file", "shell"], Sandbox::Write, "danger-full-access"),
+        (Sandbox::Write, &["file"], Sandbox::ReadOnly, "danger-full-access"),
+        (Sandbox::Full, &["file"], Sandbox::Full, "read-only"),
+        (Sandbox::Full, &["file", "shell"], Sandbox::Full, "danger-full-access"),
+    ];
+    for (level, grants, ours, its) in levels {
+        let grants = grants.iter().map(|grant| (*grant).into()).collect();
+        let agent = Agent { grants, ..Agent::new("a", Target::Cli(cli.clone())) };
+        let start = Start::of(&cli, level, &agent, None);
+        let argv = start.argv.join(" ");
+        assert!(start.level == ours && argv.contains(&format!("--sandbox {its}")), "{argv}");
+    }
+}
+
+#[tokio::test]
+async fn gemini_is_told_to_trust_the_workspace() {
+    let script = r#"echo "{\"response\": \"$GEMINI_CLI_TRUST_WORKSPACE\"}""#;
+    let told = Machine::with("gemini", script).outcome(CliProgram::Gemini).await;
+    assert_eq!(text(&told), "true");
+}
+
 #[cfg(target_os = "linux")]
 mod confined {
     use std::net::TcpListener;
@@ -270,6 +296,8 @@ mod confined {
         for (sandbox, grants, writes) in [
             (Sandbox::ReadOnly, vec!["*".into()], false),
             (Sandbox::Write, vec!["file.read".into()], false),
+            (Sandbox::Write, vec!["file".into()], false),
+            (Sandbox::Write, vec!["shell".into()], false),
             (Sandbox::Write, vec!["file".into(), "shell".into()], true),
         ] {
             let machine = Machine { sandbox, grants, ..Machine::with("codex", script) };

@@ -3,6 +3,7 @@
 
 mod environment;
 mod output;
+mod running;
 mod sandbox;
 mod talk;
 mod tree;
@@ -30,9 +31,13 @@ use uuid::Uuid;
 
 pub(crate) use self::environment::environment;
 pub use self::sandbox::unenforceable;
-pub(crate) use self::talk::{Silence, Talk};
+pub(crate) use self::{
+    output::Excerpt,
+    running::Running,
+    talk::{Silence, Talk},
+};
 use self::{
-    output::{Excerpt, read},
+    output::read,
     sandbox::Confinement,
     tree::{MARK, Tree, adopt_orphans},
 };
@@ -131,14 +136,19 @@ impl Process<'_> {
     /// # Errors
     /// It cannot be started; with the kind `Unsupported` because its level cannot be enforced here.
     pub(crate) async fn run(&self) -> io::Result<Ran> {
-        let scratch = tempfile::tempdir()?;
-        let stdin = if self.stdin.is_empty() { Stdio::null } else { Stdio::piped };
-        let (child, tree) = self.start(scratch.path(), stdin).await?;
         let written = [(); 2].map(|()| Mutex::new(Excerpt::new(self.kept.0, self.kept.1)));
-        let exit = self.attend(child, tree, &written).await?;
+        let exit = self.run_into(written.each_ref()).await?;
         let [stdout, stderr] =
             written.map(|it| it.into_inner().unwrap_or_else(PoisonError::into_inner).text());
         Ok(Ran { exit, stdout, stderr })
+    }
+
+    /// The same where others see what it writes as it comes, on its output and its error output.
+    pub(crate) async fn run_into(&self, written: [&Mutex<Excerpt>; 2]) -> io::Result<Exit> {
+        let scratch = tempfile::tempdir()?;
+        let stdin = if self.stdin.is_empty() { Stdio::null } else { Stdio::piped };
+        let (child, tree) = self.start(scratch.path(), stdin).await?;
+        self.attend(child, tree, written).await
     }
 
     /// Reads what a child writes until it is over.
@@ -146,7 +156,7 @@ impl Process<'_> {
         &self,
         mut child: Child,
         tree: Tree,
-        [stdout, stderr]: &[Mutex<Excerpt>; 2],
+        [stdout, stderr]: [&Mutex<Excerpt>; 2],
     ) -> io::Result<Exit> {
         let (out, err) = (child.stdout.take(), child.stderr.take());
         let stderr = if self.merged { stdout } else { stderr };

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// A text of bounded size. Where its beginning is kept, a note stands in place of what was left out.
 #[derive(Clone, Debug)]
-pub(super) struct Excerpt {
+pub(crate) struct Excerpt {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     /// How many bytes each of both may hold.
@@ -19,11 +19,11 @@ pub(super) struct Excerpt {
 
 impl Excerpt {
     /// One that keeps so many bytes of the beginning and of the end.
-    pub(super) fn new(head: usize, tail: usize) -> Excerpt {
+    pub(crate) fn new(head: usize, tail: usize) -> Excerpt {
         Excerpt { head: Vec::new(), tail: VecDeque::new(), room: (head, tail), left_out: 0 }
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         let (first, rest) = bytes.split_at(bytes.len().min(self.room.0 - self.head.len()));
         self.head.extend_from_slice(first);
         self.tail.extend(rest);
@@ -32,8 +32,13 @@ impl Excerpt {
         self.left_out += surplus as u64;
     }
 
+    /// Whether something was left out.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.left_out > 0
+    }
+
     /// The text; what is no UTF-8 is replaced.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let (front, back) = self.tail.as_slices();
         if self.left_out == 0 {
             return String::from_utf8_lossy(&[&self.head, front, back].concat()).into_owned();

@@ -1,25 +1,15 @@
 //! A program that goes on running and is talked to in lines: one is said to it, one comes back.
 
-use std::{
-    io,
-    process::Stdio,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::io;
 
 use futures_util::{FutureExt, future::FusedFuture};
-use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader},
-    process::{Child, ChildStdin, ChildStdout},
-    task::JoinHandle,
-    time::{Instant, timeout, timeout_at},
+    process::{ChildStdin, ChildStdout},
+    time::{Instant, timeout_at},
 };
 
-use super::{
-    Exit, Process, TRAILING, exit,
-    output::{Excerpt, read},
-    tree::Tree,
-};
+use super::{Exit, Process, Running};
 
 /// The longest line, in bytes.
 pub(crate) const LONGEST_LINE: usize = 1 << 20;
@@ -27,13 +17,9 @@ pub(crate) const LONGEST_LINE: usize = 1 << 20;
 /// A program under way. Dropping it ends it with all that it has started.
 #[derive(Debug)]
 pub(crate) struct Talk {
-    _tree: Tree,
-    child: Child,
+    running: Running,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
-    stderr: Arc<Mutex<Excerpt>>,
-    reading: JoinHandle<()>,
-    _scratch: TempDir,
     has_been_asked: bool,
     /// Whether it has read all that it was told.
     has_listened: bool,
@@ -60,26 +46,9 @@ impl Talk {
     /// # Errors
     /// It cannot be started; with the kind `Unsupported` because its level cannot be enforced here.
     pub(crate) async fn begin(process: &Process<'_>) -> io::Result<Talk> {
-        let scratch = tempfile::tempdir()?;
-        let (mut child, tree) = process.start(scratch.path(), Stdio::piped).await?;
-        let pipes = (child.stdin.take(), child.stdout.take());
-        let (Some(stdin), Some(stdout)) = pipes else {
-            return Err(io::Error::other("it has no pipes"));
-        };
-        let stderr = Arc::new(Mutex::new(Excerpt::new(process.kept.0, process.kept.1)));
-        let (errors, into) = (child.stderr.take(), stderr.clone());
-        let reading = tokio::spawn(async move { read(errors, &into).await });
-        Ok(Talk {
-            _tree: tree,
-            child,
-            stdin,
-            stdout: BufReader::new(stdout),
-            stderr,
-            reading,
-            _scratch: scratch,
-            has_been_asked: false,
-            has_listened: true,
-        })
+        let (running, stdin, stdout) = Running::begin(process).await?;
+        let stdout = BufReader::new(stdout);
+        Ok(Talk { running, stdin, stdout, has_been_asked: false, has_listened: true })
     }
 
     /// Says a line, and waits until then for the one that comes back.
@@ -89,7 +58,7 @@ impl Talk {
             match self.stdout.fill_buf().now_or_never() {
                 None => {}
                 Some(Ok(unasked)) if !unasked.is_empty() => return Err(Silence::Unasked),
-                Some(Ok(_) | Err(_)) => return Err(Silence::Ended(self.end().await)),
+                Some(Ok(_) | Err(_)) => return Err(Silence::Ended(self.running.end().await)),
             }
         }
         let line = format!("{line}\n");
@@ -116,7 +85,7 @@ impl Talk {
             Heard::Line(line) => String::from_utf8(line).map_err(|_| Silence::NoText),
             Heard::TooLong => Err(Silence::TooLong),
             Heard::Nothing => Err(Silence::TooSlow),
-            Heard::End => Err(Silence::Ended(self.end().await)),
+            Heard::End => Err(Silence::Ended(self.running.end().await)),
         }
     }
 
@@ -125,20 +94,9 @@ impl Talk {
         self.has_listened
     }
 
-    /// How it ended, now that its output has.
-    async fn end(&mut self) -> Exit {
-        match timeout(TRAILING, self.child.wait()).await {
-            Ok(Ok(status)) => exit(status),
-            Ok(Err(_)) | Err(_) => Exit::Killed(None),
-        }
-    }
-
     /// Ends it; gives what it wrote on its error output.
     pub(crate) async fn stop(self) -> String {
-        let Talk { _tree: tree, stderr, mut reading, .. } = self;
-        drop(tree);
-        let _ = timeout(TRAILING, &mut reading).await;
-        stderr.lock().unwrap_or_else(PoisonError::into_inner).text()
+        self.running.stop().await
     }
 }
 

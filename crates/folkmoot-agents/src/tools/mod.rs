@@ -6,6 +6,7 @@
 mod fetch;
 mod file;
 mod folder;
+mod handed;
 mod search;
 mod shell;
 mod walk;
@@ -34,6 +35,7 @@ use tokio::{sync::Mutex, task::spawn_blocking};
 
 pub use self::fetch::Reach;
 use self::folder::Folder;
+pub(crate) use self::handed::Handed;
 use crate::process;
 
 /// What came of a tool: what the model reads.

@@ -22,6 +22,8 @@ impl Models {
             app.print_json(&json!({
                 "default_model": catalog.default_model,
                 "aliases": catalog.aliases,
+                "coding_agents": catalog.programs.iter().map(|(name, target)| (name, target.label()))
+                    .collect::<std::collections::BTreeMap<_, _>>(),
                 "providers": providers.statuses().map(provider).chain([demo()]).collect::<Vec<_>>(),
             }));
         } else {
@@ -53,7 +55,11 @@ fn table(app: &App, catalog: &Catalog, providers: &Providers) -> String {
     let default =
         catalog.default_model.iter().map(|target| ("(default)".to_owned(), target.clone()));
     let aliases = catalog.aliases.iter().map(|(name, chain)| (name.clone(), chain.join(" → ")));
-    let named = default.chain(aliases).map(|(name, target)| {
+    let programs = catalog
+        .programs
+        .iter()
+        .map(|(name, target)| (name.clone(), target.label().unwrap_or_default()));
+    let named = default.chain(aliases).chain(programs).map(|(name, target)| {
         let lacks = lacks(catalog, providers, &name, &target);
         (name, target, lacks)
     });
@@ -77,7 +83,8 @@ fn table(app: &App, catalog: &Catalog, providers: &Providers) -> String {
 
 /// What is missing before a name can be asked.
 fn lacks(catalog: &Catalog, providers: &Providers, name: &str, target: &str) -> Option<String> {
-    let meant = if catalog.aliases.contains_key(name) { name } else { target };
+    let is_own = catalog.aliases.contains_key(name) || catalog.programs.contains_key(name);
+    let meant = if is_own { name } else { target };
     match catalog.resolve(meant) {
         Err(unresolved) => Some(unresolved.message),
         Ok(Resolved { target, .. }) => providers.lack(&target),

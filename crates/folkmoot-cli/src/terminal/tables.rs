@@ -147,6 +147,7 @@ fn target(target: &Target) -> String {
         },
         Target::Demo => "demo".to_owned(),
         Target::Cli(cli) => cli.to_string(),
+        Target::Acp(acp) => acp.to_string(),
     }
 }
 

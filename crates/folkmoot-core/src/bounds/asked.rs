@@ -42,7 +42,7 @@ impl<'a> Asked<'a> {
             Target::Model(_) => !self.agent.grants.is_empty(),
             Target::Script(script) => replies(script).any(|it| tool_calls(it) > 0),
             // It uses tools of its own.
-            Target::Demo | Target::Cli(_) => false,
+            Target::Demo | Target::Cli(_) | Target::Acp(_) => false,
         }
     }
 
@@ -55,14 +55,14 @@ impl<'a> Asked<'a> {
             Target::Script(script) => {
                 Most::of(replies(script).map(tool_calls).max().unwrap_or_default())
             }
-            Target::Demo | Target::Cli(_) => Most::NOTHING,
+            Target::Demo | Target::Cli(_) | Target::Acp(_) => Most::NOTHING,
         }
     }
 
     /// Whether it may say that a person has to answer something first.
     pub(super) fn may_ask(&self) -> bool {
         match self.target {
-            Target::Model(_) | Target::Demo | Target::Cli(_) => true,
+            Target::Model(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) => true,
             Target::Script(script) => {
                 let mut says = replies(script).filter_map(|it| it.outcome().ok());
                 script.replies.is_empty() || says.any(|it| asks(&it))
@@ -100,7 +100,7 @@ impl<'a> Asked<'a> {
                 .times(self.attempts())
             }
             Target::Demo => Used::exactly(DEMO_USAGE).times(self.attempts()),
-            Target::Cli(_) => Used::UNKNOWN,
+            Target::Cli(_) | Target::Acp(_) => Used::UNKNOWN,
         }
     }
 
@@ -131,7 +131,7 @@ impl<'a> Asked<'a> {
             }
             Target::Demo => DEMO_USAGE,
             // What it reads and writes is its own business.
-            Target::Cli(_) => Tokens::default(),
+            Target::Cli(_) | Target::Acp(_) => Tokens::default(),
         }
     }
 
@@ -149,7 +149,7 @@ impl<'a> Asked<'a> {
             Target::Script(script) if script.replies.is_empty() => longest(script).or(read),
             Target::Script(script) => longest(script),
             Target::Demo => read + DEMO_REPLY,
-            Target::Cli(_) => Most::UNKNOWN,
+            Target::Cli(_) | Target::Acp(_) => Most::UNKNOWN,
         }
     }
 
@@ -161,7 +161,7 @@ impl<'a> Asked<'a> {
     pub(super) fn model(&self) -> Option<&'a Model> {
         match self.target {
             Target::Model(model) => Some(model),
-            Target::Script(_) | Target::Demo | Target::Cli(_) => None,
+            Target::Script(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) => None,
         }
     }
 

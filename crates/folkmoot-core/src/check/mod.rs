@@ -40,7 +40,7 @@ use crate::{
     },
     programs::{Clocks, Dispatch, controller::USUAL_CALLS},
     spec::{Choice, Collaboration, Recipe, Spec, TeamSource, Warning},
-    team::{Agent, Target, Team},
+    team::{Agent, Team},
 };
 
 /// All that a run is made of. The core reads no files and no environment, so it is given both.
@@ -406,7 +406,7 @@ impl Checked {
         let works = |agent: &Agent| {
             let later = agent.fallbacks.iter().map(|later| &later.target);
             let mut targets = [&agent.target].into_iter().chain(later);
-            !agent.grants.is_empty() || targets.any(|target| matches!(target, Target::Cli(_)))
+            !agent.grants.is_empty() || targets.any(|target| target.coding_agent().is_some())
         };
         let needs_place = self.team.everyone().any(works);
         self.spec = Some(Spec {

@@ -232,7 +232,9 @@ impl<'a> Casting<'a> {
                 Target::Script(script) => {
                     Target::Script(crate::team::Script { label: Some((&*name).into()), ..script })
                 }
-                target @ (Target::Model(_) | Target::Cli(_) | Target::Demo) => target,
+                target @ (Target::Model(_) | Target::Cli(_) | Target::Acp(_) | Target::Demo) => {
+                    target
+                }
             };
             return ((target, fallbacks), name);
         }

@@ -15,7 +15,7 @@ use crate::{
     money::Money,
     names::{slug, suggestion},
     team::{
-        Agent, AgentId, Cli, CliInput, CliOutput, CliProgram, ECONOMY, FIRST_TARGET, Fallback,
+        Acp, Agent, AgentId, Cli, CliInput, CliOutput, CliProgram, ECONOMY, FIRST_TARGET, Fallback,
         MAX_STEPS, Model, OwnProgram, PARENT, Sandbox, Target, Team,
     },
 };
@@ -313,6 +313,9 @@ impl Builder<'_> {
         if let Some(item) = fields.get("cli") {
             return alone(self.cli(item));
         }
+        if let Some(acp) = fields.fields("acp") {
+            return alone(Target::Acp(Acp { command: acp.texts("command") }));
+        }
         if BACK_ENDS.into_iter().any(|key| fields.is_broken(key)) {
             return alone(unset());
         }
@@ -393,14 +396,15 @@ impl Builder<'_> {
         for (named, agent) in named.iter().zip(agents) {
             let Some(limit) = limit_of(named.fields).or_else(|| run.clone()) else { continue };
             let help = || "limit calls and time instead".to_owned();
-            if let Target::Cli(cli) = &agent.target {
-                let message = format!("the limit cannot be kept: nobody knows what {cli} will use");
+            if let Some(name) = agent.target.coding_agent() {
+                let message =
+                    format!("the limit cannot be kept: nobody knows what {name} will use");
                 let told = Diagnostic::error("unbounded_agent", message).at(&limit);
                 self.told.push(told.help(help()));
             }
             agent.fallbacks.retain(|Fallback { number, target }| {
-                let Target::Cli(cli) = target else { return true };
-                let why = format!("nobody knows what {cli} will use, and a limit is to be kept");
+                let Some(name) = target.coding_agent() else { return true };
+                let why = format!("nobody knows what {name} will use, and a limit is to be kept");
                 let told = left_out_of(&agent.name, *number, &why).at(&limit);
                 self.told.push(told.help(help()));
                 false
@@ -457,7 +461,7 @@ pub fn left_out_of(whose: &str, number: u32, why: &str) -> Diagnostic {
 fn unpriced(target: &Target) -> Option<&Model> {
     match target {
         Target::Model(model) => Some(model).filter(|it| it.price.is_none() && !is_unset(it)),
-        Target::Script(_) | Target::Demo | Target::Cli(_) => None,
+        Target::Script(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) => None,
     }
 }
 

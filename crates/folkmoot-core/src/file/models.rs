@@ -7,7 +7,7 @@ use crate::{
     loops,
     money::Price,
     names,
-    team::{Cli, FIRST_TARGET, Fallback, Model, Target},
+    team::{FIRST_TARGET, Fallback, Model, Target},
 };
 
 /// The provider that is built in, offline, and needs no key.
@@ -29,8 +29,8 @@ pub struct Catalog {
     /// Names that stand for a target unless the config says otherwise: those of well-known assistants
     /// whose provider can be asked from here.
     pub built_in: BTreeMap<String, String>,
-    /// Names that stand for a coding agent on the command line, and which.
-    pub programs: BTreeMap<String, Cli>,
+    /// Names that stand for a coding agent, and which.
+    pub programs: BTreeMap<String, Target>,
     /// The providers that can be reached, besides `demo`.
     pub providers: BTreeSet<String>,
     /// Prices, where known, by `provider/model`.
@@ -166,7 +166,7 @@ impl Catalog {
     /// The target `name`, which is no alias of targets.
     fn link(&self, name: &str) -> Result<Target, Unresolved> {
         let program = self.programs.get(name);
-        program.map_or_else(|| self.target(name), |it| Ok(Target::Cli(it.clone())))
+        program.map_or_else(|| self.target(name), |it| Ok(it.clone()))
     }
 
     fn target(&self, name: &str) -> Result<Target, Unresolved> {

@@ -75,7 +75,7 @@ const SANDBOXES: &[&str] = &["read-only", "write", "full"];
 const RUNNING: &[Field] = &[
     Field::new("script", Shape::Record(&SCRIPT), SCRIPT.doc),
     Field::new("demo", Shape::Flag, "Whether it gives canned offline replies.").default("false"),
-    Field::new("acp", Shape::Later, "An ACP agent that answers for it."),
+    Field::new("acp", Shape::Record(&ACP), ACP.doc),
     Field::new("cli", Shape::TextOr(&CLI), CLI.doc),
     Field::new("a2a", Shape::Later, "A remote A2A agent that answers for it."),
     Field::new("grants", TEXTS, "The tools it may use: file.read, shell, …")
@@ -90,17 +90,27 @@ const RUNNING: &[Field] = &[
         .default("false"),
 ];
 
+static ACP: Record = Record {
+    name: "acp",
+    noun: "key",
+    doc: "A coding agent that is talked to in the Agent Client Protocol.",
+    groups: &[&[COMMAND]],
+};
+
+/// A program to be started.
+const COMMAND: Field = Field::new(
+    "command",
+    Shape::List(List { of: &Shape::Text, what: "words", ..SOME }),
+    "The program and its arguments; no shell reads them.",
+)
+.required();
+
 static CLI: Record = Record {
     name: "cli",
     noun: "key",
     doc: "A coding agent on the command line that answers for it: claude, codex, gemini, opencode, or a command.",
     groups: &[&[
-        Field::new(
-            "command",
-            Shape::List(List { of: &Shape::Text, what: "words", ..SOME }),
-            "The program and its arguments; no shell reads them.",
-        )
-        .required(),
+        COMMAND,
         Field::new("input", Shape::Word(&["stdin", "file", "arg"]), "How it gets the prompt.")
             .default("stdin"),
         Field::new("output", Shape::Word(&["text", "json", "jsonl"]), "How it gives its reply.")

@@ -9,7 +9,7 @@ mod report;
 pub use readings::{Reading, Readings, readings};
 pub use report::report;
 
-use std::{collections::BTreeMap, ops::Add};
+use std::{collections::BTreeMap, ops::Add, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -24,6 +24,7 @@ use crate::{
     render::{self, Message},
     run::Run,
     scope::{Account, Notice},
+    session::Session,
     spec::{Choice, Spec, Warning},
     team::{AgentId, FIRST_TARGET},
     time::{Duration, Time},
@@ -451,6 +452,9 @@ pub struct CallView {
     /// What the model thought aloud.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
+    /// How a coding agent came to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<Arc<Session>>,
     /// Why there is no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<Value>,
@@ -522,6 +526,7 @@ fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
         reply: answer.map(|answer| answer.text.to_string()),
         json: answer.and_then(|answer| answer.json.clone()),
         reasoning: answer.and_then(|answer| Some(answer.reasoning.as_ref()?.to_string())),
+        session: answer.and_then(|answer| answer.session.clone()),
         fault: entry.fault().map(fault),
         usage: Spending::of_calls([entry]),
         asked_at: run.wall_at(entry.asked_at),

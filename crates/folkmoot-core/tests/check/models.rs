@@ -17,7 +17,9 @@ fn one(agent: &str) -> Agent {
 fn model(agent: &Agent) -> String {
     match &agent.target {
         Target::Model(model) => model.to_string(),
-        Target::Script(_) | Target::Demo | Target::Cli(_) => panic!("{} has no model", agent.name),
+        Target::Script(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) => {
+            panic!("{} has no model", agent.name)
+        }
     }
 }
 
@@ -54,8 +56,8 @@ fn an_alias_may_stand_for_a_chain_of_models_and_coding_agents() {
     case.tells(&expect![""]);
 }
 
-fn codex() -> Cli {
-    Cli { program: CliProgram::Codex, model: Some("gpt-5".into()) }
+fn codex() -> Target {
+    Target::Cli(Cli { program: CliProgram::Codex, model: Some("gpt-5".into()) })
 }
 
 #[test]

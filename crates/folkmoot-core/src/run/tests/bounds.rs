@@ -65,8 +65,10 @@ impl World for Honest {
                         let (outcome, usage) = demo(&mut random, fails, &messages);
                         (outcome, with_attempts(&mut random, agent, entry, usage))
                     }
-                    Target::Cli(_) if fails => (Err(failed()), Usage::default()),
-                    Target::Cli(_) => (Ok(text(&mut random, 3000)), Usage::default()),
+                    Target::Cli(_) | Target::Acp(_) if fails => (Err(failed()), Usage::default()),
+                    Target::Cli(_) | Target::Acp(_) => {
+                        (Ok(text(&mut random, 3000)), Usage::default())
+                    }
                 };
                 let is_free = !matches!(agent.target, Target::Script(_));
                 let is_told = graphs::is_graph(spec) && is_free && random.below(4) > 0;

@@ -1,0 +1,261 @@
+//! Coding agents that are talked to in the Agent Client Protocol (agents.md §2): each call starts one,
+//! has one turn with it, and ends with that.
+//!
+//! It works with tools of its own, at the level that the operating system holds it to, and asks leave
+//! for what it does; its grants answer. What it lets us do, read, write and run, is done as by the tools
+//! of that name. Servers of tools are not handed over: those of the team are not its.
+
+mod desk;
+mod lines;
+mod rights;
+mod talk;
+mod terminals;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use folkmoot_core::{
+    call::{FailureKind, Fault, Tokens, Usage},
+    team::Acp,
+};
+use folkmoot_runtime::backend::{Delta, OnDelta, Request, Response};
+use tokio::{sync::mpsc, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    desk::{Desk, Piece},
+    rights::Rights,
+    talk::{Said, Silence},
+    terminals::Terminals,
+};
+use crate::{
+    cli::{self, LONGEST, presets, records},
+    process::{self, Beyond, Exit, Process, Ran, Running},
+    tools::Handed,
+};
+
+/// How long an agent may take to end by itself: once its turn is over, or once nobody waits for it.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How many bytes of the end of its error output are kept.
+const KEPT: (usize, usize) = (0, 64 << 10);
+
+/// How many pieces of what it says wait to be shown.
+const PIECES: usize = 64;
+
+/// What agents get of this machine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Machine<'a> {
+    /// The environment of this process.
+    pub(crate) ours: &'a BTreeMap<String, String>,
+    /// Files that no agent may touch.
+    pub(crate) closed: &'a [PathBuf],
+}
+
+/// Has a turn with `acp`. Whoever no longer waits cancels it: the agent is told so, and ended with all
+/// that it has started a moment later.
+pub(crate) async fn perform(
+    acp: &Acp,
+    machine: Machine<'_>,
+    request: &Request,
+    on_delta: OnDelta<'_>,
+) -> Response {
+    let prompt = cli::prompt(&request.messages);
+    let read = prompt.len();
+    let (tell, mut told) = mpsc::channel(PIECES);
+    let turn = Turn::new(acp, machine, request, prompt, tell);
+    let (desk, left) = (turn.desk.clone(), turn.left.clone());
+    let mut waiting = Waiting { turn: Some(tokio::spawn(turn.run())), left };
+    while let Some(piece) = told.recv().await {
+        match &piece {
+            Piece::Text(text) => on_delta(Delta::Text(text)),
+            Piece::Reasoning(text) => on_delta(Delta::Reasoning(text)),
+        }
+    }
+    let outcome = waiting.outcome().await;
+    let mut usage = cli::unreported(read, desk.spoken());
+    let outcome = match outcome {
+        Ok(Done { answer, used }) => {
+            usage = used.unwrap_or_else(|| cli::unreported(read, answer.text.len()));
+            Ok(Arc::new(answer))
+        }
+        Err(fault) => {
+            if matches!(&fault, Fault::Failed { kind: FailureKind::Spawn, .. }) {
+                usage = Usage::default();
+            }
+            Err(fault)
+        }
+    };
+    Response { outcome, usage }
+}
+
+/// Whoever waits for a turn. Dropping it cancels the turn.
+struct Waiting {
+    turn: Option<JoinHandle<Result<Done, Fault>>>,
+    left: CancellationToken,
+}
+
+impl Waiting {
+    async fn outcome(&mut self) -> Result<Done, Fault> {
+        let broken = || Fault::failed(FailureKind::Other, "its turn broke off");
+        let Some(turn) = &mut self.turn else { return Err(broken()) };
+        let outcome = turn.await;
+        self.turn = None;
+        outcome.unwrap_or_else(|_| Err(broken()))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.left.cancel();
+        if let Some(turn) = self.turn.take() {
+            let mut parting = PARTING.lock().unwrap_or_else(PoisonError::into_inner);
+            parting.retain(|turn| !turn.is_finished());
+            parting.push(turn);
+        }
+    }
+}
+
+/// The turns that nobody waits for any longer.
+static PARTING: Mutex<Vec<JoinHandle<Result<Done, Fault>>>> = Mutex::new(Vec::new());
+
+/// Waits until the agents whose turns were cancelled are gone, which takes them a moment.
+pub async fn parted() {
+    let parting = std::mem::take(&mut *PARTING.lock().unwrap_or_else(PoisonError::into_inner));
+    for turn in parting {
+        let _ = turn.await;
+    }
+}
+
+/// A turn that is over.
+#[derive(Debug)]
+struct Done {
+    answer: folkmoot_core::call::Answer,
+    /// What it used, if it tells.
+    used: Option<Usage>,
+}
+
+/// One turn of an agent, from its start to its end.
+struct Turn {
+    acp: Acp,
+    argv: Vec<String>,
+    folder: PathBuf,
+    variables: BTreeMap<String, String>,
+    writable: Vec<PathBuf>,
+    prompt: String,
+    desk: Arc<Desk>,
+    tell: mpsc::Sender<Piece>,
+    left: CancellationToken,
+}
+
+impl Turn {
+    fn new(
+        acp: &Acp,
+        machine: Machine<'_>,
+        request: &Request,
+        prompt: String,
+        tell: mpsc::Sender<Piece>,
+    ) -> Turn {
+        let environment = process::environment(&request.place.environment, machine.ours);
+        let level = cli::level(request);
+        let agent = &request.agent;
+        let known = presets::known(&acp.to_string());
+        let home = environment.get("HOME").map(PathBuf::from);
+        let writable = known.iter().flat_map(|it| presets::writable(it, home.as_deref())).collect();
+        // What it was granted it asks leave for, so that there is a record of it.
+        let rights = known.iter().flat_map(|it| presets::variables(it, level, agent, "ask"));
+        let mut variables = environment.clone();
+        variables.extend(rights);
+        let folder = PathBuf::from(&*request.place.workspace.folder);
+        let desk = Desk::new(
+            Rights { agent: agent.clone(), level },
+            Handed::new(&folder, machine.closed),
+            Terminals::new(folder.clone(), environment, level),
+        );
+        Turn {
+            acp: acp.clone(),
+            argv: acp.command.iter().map(ToString::to_string).collect(),
+            folder,
+            variables,
+            writable,
+            prompt,
+            desk: Arc::new(desk),
+            tell,
+            left: CancellationToken::new(),
+        }
+    }
+
+    async fn run(self) -> Result<Done, Fault> {
+        let began = Instant::now();
+        let (mut running, stdin, stdout) = Running::begin(&self.process())
+            .await
+            .map_err(|error| cli::unstarted(&self.acp, &error))?;
+        let noise = Arc::new(AtomicU64::new(0));
+        let pipes = (lines::outgoing(stdin), lines::incoming(stdout, noise.clone()));
+        let Turn { folder, prompt, desk, tell, left, .. } = &self;
+        let spoken =
+            talk::turn(pipes, desk.clone(), tell.clone(), folder, prompt.clone(), left).await;
+        desk.close();
+        // Its output has ended, so it has or is about to; or its input has, which tells it to.
+        let exit = running.ended_within(GRACE).await;
+        let stderr = running.stop().await;
+        let noise = noise.load(Ordering::Relaxed);
+        let silence = match spoken {
+            Ok(Said { usage }) => match desk.answer(noise) {
+                Some(answer) => return Ok(Done { answer, used: usage.map(|it| used(&it)) }),
+                None => Silence::told(FailureKind::Incomplete, "its reply is too long"),
+            },
+            Err(silence) => silence,
+        };
+        let ran = Ran { exit: exit.unwrap_or(Exit::Killed(None)), stdout: String::new(), stderr };
+        let why = match silence {
+            // Its last words tell why.
+            Silence::Ended => records::Failed { kind: FailureKind::Harness, text: None },
+            Silence::Told { kind, text } => records::Failed { kind, text: Some(text) },
+        };
+        let why = if noise == 0 {
+            why
+        } else {
+            let more = format!("{noise} lines of its output were no messages");
+            let text = why.text.map_or_else(
+                || format!("it ended before its turn was over; {more}"),
+                |text| format!("{text}; {more}"),
+            );
+            records::Failed { text: Some(text), ..why }
+        };
+        Err(cli::failed(&self.acp, &self.argv, &ran, began.elapsed(), why))
+    }
+
+    fn process(&self) -> Process<'_> {
+        Process {
+            argv: &self.argv,
+            dir: &self.folder,
+            environment: &self.variables,
+            stdin: &[],
+            sandbox: self.desk.rights.level,
+            beyond: Beyond { online: true, writable: &self.writable },
+            workspace: Path::new(&self.folder),
+            time: LONGEST,
+            kept: KEPT,
+            merged: false,
+        }
+    }
+}
+
+/// What it says that its turn used; what it thought aloud was written too.
+fn used(usage: &agent_client_protocol::v1::schema::Usage) -> Usage {
+    let tokens = Tokens {
+        input: usage.input_tokens,
+        cached: usage.cached_read_tokens.unwrap_or_default(),
+        cache_write: usage.cached_write_tokens.unwrap_or_default(),
+        output: usage.output_tokens + usage.thought_tokens.unwrap_or_default(),
+    };
+    Usage { tokens, cost: None, estimated: false }
+}
