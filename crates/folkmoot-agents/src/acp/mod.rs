@@ -259,3 +259,6 @@ fn used(usage: &agent_client_protocol::v1::schema::Usage) -> Usage {
     };
     Usage { tokens, cost: None, estimated: false }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,12 +9,12 @@ use agent_client_protocol::{
     v1::{
         ConnectionTo,
         schema::{
-            CancelNotification, ClientCapabilities, ContentBlock, CreateTerminalRequest,
-            CreateTerminalResponse, FileSystemCapabilities, Implementation, InitializeRequest,
-            KillTerminalRequest, KillTerminalResponse, NewSessionRequest, PromptRequest,
-            ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest,
+            AuthMethod, CancelNotification, ClientCapabilities, ContentBlock,
+            CreateTerminalRequest, CreateTerminalResponse, FileSystemCapabilities, Implementation,
+            InitializeRequest, KillTerminalRequest, KillTerminalResponse, NewSessionRequest,
+            PromptRequest, ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest,
             ReleaseTerminalResponse, RequestPermissionRequest, RequestPermissionResponse,
-            SessionNotification, StopReason, TerminalOutputRequest, TextContent, Usage,
+            SessionId, SessionNotification, StopReason, TerminalOutputRequest, TextContent, Usage,
             WaitForTerminalExitRequest, WaitForTerminalExitResponse, WriteTextFileRequest,
             WriteTextFileResponse,
         },
@@ -248,11 +248,7 @@ fn gone() -> Silence {
     Silence::told(FailureKind::Other, "nobody waits for it")
 }
 
-async fn open(
-    cx: &ConnectionTo<Agent>,
-    desk: &Desk,
-    folder: &Path,
-) -> Result<agent_client_protocol::v1::schema::SessionId, Silence> {
+async fn open(cx: &ConnectionTo<Agent>, desk: &Desk, folder: &Path) -> Result<SessionId, Silence> {
     let rights = &desk.rights;
     let files = FileSystemCapabilities::new()
         .read_text_file(rights.allow("file.read"))
@@ -261,18 +257,12 @@ async fn open(
     let hello = InitializeRequest::new(ProtocolVersion::V1)
         .client_capabilities(can)
         .client_info(Implementation::new("folkmoot", env!("CARGO_PKG_VERSION")));
+    // Another version than ours is an error here.
     let met = cx.send_request(hello).block_task().await.map_err(|error| silence(&error, ""))?;
-    if met.protocol_version != ProtocolVersion::V1 {
-        let text = format!(
-            "it speaks version {} of the Agent Client Protocol, and only version 1 is known here",
-            met.protocol_version
-        );
-        return Err(Silence::told(FailureKind::Protocol, text));
-    }
     if let Some(info) = &met.agent_info {
         desk.introduce(format!("{} {}", info.name, info.version));
     }
-    let ways: Vec<&str> = met.auth_methods.iter().map(|method| method.name()).collect();
+    let ways: Vec<&str> = met.auth_methods.iter().map(AuthMethod::name).collect();
     let opened = cx.send_request(NewSessionRequest::new(folder)).block_task().await;
     Ok(opened.map_err(|error| silence(&error, &ways.join(", ")))?.session_id)
 }
@@ -309,5 +299,13 @@ fn silence(error: &Error, ways: &str) -> Silence {
         let text = format!("{text}: log in with the program itself, or pass on its key{offered}");
         return Silence::told(FailureKind::Auth, text);
     }
-    Silence::told(records::kind_of(&text), text)
+    let is_misunderstood = [
+        ErrorCode::PARSE_ERROR,
+        ErrorCode::INVALID_REQUEST,
+        ErrorCode::INVALID_PARAMS,
+        ErrorCode::METHOD_NOT_FOUND,
+    ]
+    .contains(&error.code);
+    let kind = if is_misunderstood { FailureKind::Protocol } else { records::kind_of(&text) };
+    Silence::told(kind, text)
 }

@@ -68,3 +68,88 @@ fn doctor_tells_which_coding_agents_are_there() {
     let page = bench.call(["doctor"]).must_be(0).stdout;
     assert!(page.contains("✓ agents    codex\n"), "{page}");
 }
+
+/// An agent that speaks the Agent Client Protocol: it asks leave to edit a file, edits it if it may, and
+/// says what it was told.
+const ACP: &str = r#"
+answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+hear() { read -r line && id=$(printf %s "$line" | sed -E 's/.*"id":("[^"]*"|[0-9]+).*/\1/'); }
+tell() { printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":%s}}\n' "$1"; }
+hear; answer '{"protocolVersion":1,"agentInfo":{"name":"fixer","version":"1.2"}}'
+hear; answer '{"sessionId":"s"}'
+hear; prompt=$id
+tell '{"sessionUpdate":"tool_call","toolCallId":"t1","title":"编辑 result.txt","kind":"edit"}'
+echo '{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t1"},"options":[{"optionId":"forever","name":"Always","kind":"allow_always"},{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}'
+read -r line
+case $line in
+    *'"yes"'*) echo fixed > result.txt; said=已修复 ;;
+    *) said=未获许可 ;;
+esac
+tell "{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"$said\"}}"
+id=$prompt; answer '{"stopReason":"end_turn","usage":{"totalTokens":109,"inputTokens":100,"outputTokens":9}}'
+cat > /dev/null"#;
+
+#[test]
+fn an_agent_that_asks_leave_is_answered_from_its_grants_and_that_is_on_record() {
+    for (grants, said, is_allowed) in
+        [("[file]", "已修复", true), ("[file.read]", "未获许可", false)]
+    {
+        let team = format!(
+            "sandbox: full\nagents: [{{ name: coder, acp: {{ command: [fixer, acp] }}, grants: {grants} }}]\n\
+             collaboration: {{ strategy: sequential }}\n"
+        );
+        let bench = with(Bench::with_team(&team), "fixer", ACP);
+        let result = bench.call(["run", "team.yaml", "修复", "--json"]).must_be(0).json();
+        assert_eq!(result["final"], said, "{result}");
+        let usage = &result["meta"]["usage"]["agents"]["coder"];
+        assert_eq!(
+            (&usage["prompt_tokens"], &usage["completion_tokens"]),
+            (&100.into(), &9.into())
+        );
+        assert_eq!(bench.path("result.txt").exists(), is_allowed);
+        let shown = bench.call(["show", "last", "--json"]).must_be(0).json();
+        let call = &shown["calls"][0];
+        assert_eq!(
+            (&call["model"], &call["session"]["program"]),
+            (&"fixer".into(), &"fixer 1.2".into())
+        );
+        let decision = &call["session"]["decisions"][0];
+        assert_eq!(
+            (&decision["what"], &decision["tool"], &decision["allowed"]),
+            (&"编辑 result.txt".into(), &"file.write".into(), &is_allowed.into())
+        );
+        bench.call(["replay", "last"]).must_be(0);
+    }
+}
+
+#[test]
+fn an_alias_names_an_agent_by_its_command() {
+    let team = "sandbox: full\nagents: [{ name: coder, model: fixer, grants: [file] }]\n\
+                collaboration: { strategy: sequential }\n";
+    let bench = with(Bench::with_team(team), "fixer", ACP);
+    bench.write("folkmoot.toml", "[aliases]\nfixer = { acp = [\"fixer\", \"acp\"] }\n");
+    let result = bench.call(["run", "team.yaml", "Fix it", "--json"]).must_be(0).json();
+    assert_eq!(result["final"], "已修复", "{result}");
+    let models = bench.call(["models"]).must_be(0).stdout;
+    assert!(models.contains("fixer"), "{models}");
+    let agents = bench.call(["agents", "team.yaml"]).must_be(0).stdout;
+    assert!(agents.contains("fixer"), "{agents}");
+}
+
+#[test]
+fn an_agent_that_takes_too_long_is_ended_with_all_that_it_has_started() {
+    let team = "sandbox: full\nagents: [{ name: coder, acp: { command: [sleeper] }, grants: [file] }]\n\
+                collaboration: { strategy: sequential }\n";
+    let sleeps = "touch begun; sleep 617 & exec sleep 617";
+    let bench = with(Bench::with_team(team), "sleeper", sleeps);
+    let begun = std::time::Instant::now();
+    let call = ["run", "team.yaml", "x", "--timeout", "0.5", "--json"];
+    let result = bench.call(call).must_be(1).json();
+    assert_eq!(result["status"], "failed", "{result}");
+    assert!(bench.path("begun").exists() && begun.elapsed().as_secs() < 30);
+    let here = bench.path(".").canonicalize().expect("it is there");
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let left =
+        processes.filter(|it| fs::read_link(it.path().join("cwd")).is_ok_and(|cwd| cwd == here));
+    assert_eq!(left.count(), 0);
+}

@@ -223,8 +223,8 @@ fn what_is_not_built_yet_is_refused_not_ignored() {
     Case::new(
         "\
 agents:
-  - { name: a, acp: { command: [x] } }
-  - { name: b, cli: codex }
+  - { name: a, cli: codex }
+  - { name: b, acp: { command: [x] } }
   - { name: c, a2a: { url: x } }
   - { name: d, team: other.yaml }
   - { name: e, file: e.md }
@@ -234,7 +234,6 @@ collaboration: { topology: star, agents: [a], max_iteration: 3 }
 ",
     )
     .tells(&expect![[r#"
-        2:21 agents[0].acp error[not_supported_yet] acp is not supported by this version
         4:21 agents[2].a2a error[not_supported_yet] a2a is not supported by this version
         5:22 agents[3].team error[not_supported_yet] team is not supported by this version
         6:22 agents[4].file error[not_supported_yet] file is not supported by this version

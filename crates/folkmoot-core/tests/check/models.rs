@@ -4,7 +4,7 @@ use expect_test::expect;
 use folkmoot_core::{
     file::models::Unresolved,
     money::Money,
-    team::{Agent, Cli, CliInput, CliOutput, CliProgram, Target},
+    team::{Acp, Agent, Cli, CliInput, CliOutput, CliProgram, Target},
 };
 
 use crate::{Case, catalog};
@@ -85,6 +85,26 @@ fn a_coding_agent_is_a_preset_or_a_command() {
             1:26 agents[0].cli error[unknown_cli] unknown coding agent "codx" | help: did you mean "codex"?
             1:61 agents[1].cli.command error[bad_value] command must have 1 to 1000 words; it has 0
             1:92 agents[2].model error[two_back_ends] agent "c" has two back-ends, cli and model; give one | 1:80 the other one
+        "#]]);
+}
+
+#[test]
+fn a_coding_agent_that_speaks_a_protocol_is_a_command() {
+    let agent = one("acp: { command: [/opt/bin/agent, acp] }");
+    assert_eq!((agent.target.label().as_deref(), agent.retries), (Some("agent"), 0));
+    let Target::Acp(Acp { command }) = agent.target else { panic!("it is one") };
+    assert_eq!(*command, ["/opt/bin/agent".into(), "acp".into()]);
+    Case::new("agents: [{ name: a, acp: agent }, { name: b, acp: { command: [] } }, { name: c, acp: { comand: [x] } }, { name: d, cli: codex, acp: { command: [x] } }]\n")
+        .tells(&expect![[r#"
+            1:26 agents[0].acp error[bad_value] acp must be a map; got "agent"
+            1:62 agents[1].acp.command error[bad_value] command must have 1 to 1000 words; it has 0
+            1:86 agents[2].acp error[missing_key] command is missing
+            1:88 agents[2].acp.comand error[unknown_key] unknown key "comand" | help: did you mean "command"?
+            1:128 agents[3].acp error[two_back_ends] agent "d" has two back-ends, cli and acp; give one | 1:116 the other one
+        "#]]);
+    Case::new("agents: [{ name: a, acp: { command: [x] } }]\nlimits: { tokens: 9 }\n")
+        .tells(&expect![[r#"
+            2:19 limits.tokens error[unbounded_agent] the limit cannot be kept: nobody knows what x will use | help: limit calls and time instead
         "#]]);
 }
 
