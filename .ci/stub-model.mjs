@@ -100,11 +100,17 @@ const messages = (asked, command) => {
 };
 
 const gemini = (asked, command) => {
-  const isAnswered = JSON.stringify(asked.contents).includes('"functionResponse"');
-  const part = command && !isAnswered && (asked.tools ?? []).length > 0
-    ? { functionCall: { name: "run_shell_command", args: { command } } }
-    : { text: DONE };
-  return [{ data: { candidates: [{ content: { role: "model", parts: [part] }, finishReason: "STOP",
+  const text = JSON.stringify(asked);
+  const isCall = command && !text.includes('"functionResponse"') && (asked.tools ?? []).length > 0;
+  const shell = { functionCall: { name: "run_shell_command", args: { command } } };
+  // Where it may not run commands it may edit.
+  const [, content, file_path] = /^printf (\S+) > (\S+)$/.exec(command ?? "") ?? [];
+  const edit = { functionCall: { name: "write_file", args: { file_path, content } } };
+  // It asks a model which model to ask, and whose turn it is.
+  const choice = { reasoning: "x", model_choice: "flash", complexity_score: 1, next_speaker: "user" };
+  const isChoice = asked.generationConfig?.responseMimeType === "application/json";
+  const parts = isChoice ? [{ text: JSON.stringify(choice) }] : !isCall ? [{ text: DONE }] : text.includes('"run_shell_command"') ? [shell] : [edit];
+  return [{ data: { candidates: [{ content: { role: "model", parts }, finishReason: "STOP",
     index: 0 }], usageMetadata: { promptTokenCount: 100, candidatesTokenCount: 10,
     totalTokenCount: 110 } } }];
 };

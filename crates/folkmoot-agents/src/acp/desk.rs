@@ -144,7 +144,7 @@ impl Desk {
         let is_allowed = tool.is_some_and(|tool| self.rights.allow_own(tool));
         let (allowed, outcome) = rights::choice(is_allowed, &asked.options);
         let what = if title.is_empty() { &*call.0 } else { &*title };
-        let decision = rights::decision(what, tool, allowed, &fields.raw_input);
+        let decision = rights::decision(what, tool, allowed, &asked.tool_call);
         noted.session.decided(decision);
         outcome
     }

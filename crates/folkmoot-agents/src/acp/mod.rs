@@ -23,7 +23,7 @@ use std::{
 
 use folkmoot_core::{
     call::{FailureKind, Fault, Tokens, Usage},
-    team::Acp,
+    team::{Acp, CliProgram},
 };
 use folkmoot_runtime::backend::{Delta, OnDelta, Request, Response};
 use tokio::{sync::mpsc, task::JoinHandle};
@@ -49,6 +49,9 @@ const KEPT: (usize, usize) = (0, 64 << 10);
 
 /// How many pieces of what it says wait to be shown.
 const PIECES: usize = 64;
+
+/// Where terminals are made, in which Gemini CLI runs its commands.
+const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
 
 /// What agents get of this machine.
 #[derive(Clone, Copy, Debug)]
@@ -168,14 +171,19 @@ impl Turn {
         let agent = &request.agent;
         let known = presets::known(&acp.to_string());
         let home = environment.get("HOME").map(PathBuf::from);
-        let writable = known.iter().flat_map(|it| presets::writable(it, home.as_deref())).collect();
+        let mut writable: Vec<PathBuf> =
+            known.iter().flat_map(|it| presets::writable(it, home.as_deref())).collect();
         // What it was granted it asks leave for, so that there is a record of it.
         let rights = known.iter().flat_map(|it| presets::variables(it, level, agent, "ask"));
         let mut variables = environment.clone();
         variables.extend(rights);
         let folder = PathBuf::from(&*request.place.workspace.folder);
+        let may = Rights { agent: agent.clone(), level };
+        if known == Some(CliProgram::Gemini) && may.allow_own("shell") {
+            writable.extend(TERMINALS.map(PathBuf::from));
+        }
         let desk = Desk::new(
-            Rights { agent: agent.clone(), level },
+            may,
             Handed::new(&folder, machine.closed),
             Terminals::new(folder.clone(), environment, level),
         );
