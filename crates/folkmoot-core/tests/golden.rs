@@ -25,6 +25,7 @@ macro_rules! logs {
 /// Each log, one record a line, and what came of it.
 fn logs() -> impl Iterator<Item = (Vec<Record>, &'static str, ExpectFile)> {
     let logs = logs![
+        "acp",
         "adaptive",
         "broadcast",
         "consensus",

@@ -75,3 +75,32 @@ fn every_example_runs_as_its_first_line_says_and_so_does_its_rehearsal() {
         assert_eq!(answers[0], answers[1], "{file}");
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_role_team_of_the_example_repairs_a_repository_whose_test_fails() {
+    let bench = Bench::new();
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/repair");
+    fs::create_dir(bench.path("repair")).expect("it can be made");
+    for file in ["sum.sh", "test.sh"] {
+        fs::copy(repository.join(file), bench.path("repair").join(file)).expect("it is there");
+    }
+    bench.write("repair.yaml", include_str!("../../../../examples/repair.yaml"));
+    let call =
+        ["run", "repair.yaml", "Fix sum.sh, then run its test", "--workdir", "repair", "--json"];
+    let called = bench.call(call);
+    if called.json()["error"]["code"] == "sandbox_unavailable" {
+        return;
+    }
+    let result = called.must_be(0).json();
+    assert_eq!((&result["state"], &result["rework"]), (&"DONE".into(), &1.into()), "{result}");
+    let shown = bench.call(["show", "last", "--json"]).must_be(0).json();
+    let calls = shown["calls"].as_array().expect("there are some").iter();
+    let tests = calls.filter(|call| call["tool"] == "shell").filter_map(|it| it["reply"].as_str());
+    assert_eq!(
+        tests.map(|it| it.lines().next().unwrap_or_default()).collect::<Vec<_>>(),
+        ["exit code 1", "exit code 0"],
+        "the first repair is not enough, the second is"
+    );
+    bench.call(["replay", "last"]).must_be(0);
+}
