@@ -10,8 +10,8 @@ use agent_client_protocol::{
     Error, ErrorCode, Result,
     v1::schema::{
         ContentBlock, CreateTerminalRequest, ReadTextFileRequest, RequestPermissionOutcome,
-        RequestPermissionRequest, SessionUpdate, TerminalId, ToolCallId, ToolKind,
-        WriteTextFileRequest,
+        RequestPermissionRequest, SessionId, SessionNotification, SessionUpdate, TerminalId,
+        ToolCallId, ToolKind, WriteTextFileRequest,
     },
 };
 use folkmoot_core::{
@@ -55,6 +55,7 @@ struct Noted {
     /// What its tool calls are: it may ask leave for one by its id only.
     calls: HashMap<ToolCallId, (ToolKind, String)>,
     session: Session,
+    open: Option<SessionId>,
     /// Whether nobody waits any longer, so that nothing is allowed.
     is_over: bool,
 }
@@ -81,6 +82,11 @@ impl Desk {
         self.terminals.kill();
     }
 
+    /// Opens the session: what it says in another is not said to us.
+    pub(super) fn open(&self, session: &SessionId) {
+        self.noted().open = Some(session.clone());
+    }
+
     /// The name and the version that it gives itself.
     pub(super) fn introduce(&self, program: String) {
         self.noted().session.program = Some(program.into());
@@ -95,15 +101,23 @@ impl Desk {
         (!noted.is_too_long).then_some(answer)
     }
 
+    /// What has come of the session so far.
+    pub(super) fn so_far(&self, noise: u64) -> Session {
+        Session { noise, ..self.noted().session.clone() }
+    }
+
     /// How many bytes it has said.
     pub(super) fn spoken(&self) -> usize {
         self.noted().text.len()
     }
 
     /// Notes what it tells; gives what people may see of it.
-    pub(super) fn hear(&self, update: SessionUpdate) -> Option<Piece> {
+    pub(super) fn hear(&self, told: SessionNotification) -> Option<Piece> {
         let mut noted = self.noted();
-        match update {
+        if noted.open.as_ref() != Some(&told.session_id) {
+            return None;
+        }
+        match told.update {
             SessionUpdate::AgentMessageChunk(chunk) => {
                 let text = noted.say(&text_of(chunk.content)?)?;
                 Some(Piece::Text(text))
@@ -219,7 +233,7 @@ impl Noted {
         let call = self.calls.entry(id).or_default();
         call.0 = kind.unwrap_or(call.0);
         if let Some(title) = title {
-            call.1 = title;
+            call.1 = rights::shown(&title);
         }
     }
 }

@@ -22,7 +22,8 @@ use std::{
 };
 
 use folkmoot_core::{
-    call::{FailureKind, Fault, Tokens, Usage},
+    call::{Answer, FailureKind, Fault, Tokens, Usage},
+    session::Session,
     team::{Acp, CliProgram},
 };
 use folkmoot_runtime::backend::{Delta, OnDelta, Request, Response};
@@ -41,14 +42,18 @@ use crate::{
     tools::Handed,
 };
 
-/// How long an agent may take to end by itself: once its turn is over, or once nobody waits for it.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long an agent may take to stop once it is told that nobody waits for it, and how long to end by
+/// itself once its turn is over. Both together leave a cancelled call its two seconds (rules.md 6.2).
+const GRACE: Duration = Duration::from_millis(700);
 
 /// How many bytes of the end of its error output are kept.
 const KEPT: (usize, usize) = (0, 64 << 10);
 
 /// How many pieces of what it says wait to be shown.
 const PIECES: usize = 64;
+
+/// How much of what it was allowed stands in a fault.
+const TOLD: usize = 10;
 
 /// Where terminals are made, in which Gemini CLI runs its commands.
 const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
@@ -140,7 +145,7 @@ pub async fn parted() {
 /// A turn that is over.
 #[derive(Debug)]
 struct Done {
-    answer: folkmoot_core::call::Answer,
+    answer: Answer,
     /// What it used, if it tells.
     used: Option<Usage>,
 }
@@ -228,17 +233,8 @@ impl Turn {
             Silence::Ended => records::Failed { kind: FailureKind::Harness, text: None },
             Silence::Told { kind, text } => records::Failed { kind, text: Some(text) },
         };
-        let why = if noise == 0 {
-            why
-        } else {
-            let more = format!("{noise} lines of its output were no messages");
-            let text = why.text.map_or_else(
-                || format!("it ended before its turn was over; {more}"),
-                |text| format!("{text}; {more}"),
-            );
-            records::Failed { text: Some(text), ..why }
-        };
-        Err(cli::failed(&self.acp, &self.argv, &ran, began.elapsed(), why))
+        let fault = cli::failed(&self.acp, &self.argv, &ran, began.elapsed(), why);
+        Err(with_more(fault, &desk.so_far(noise)))
     }
 
     fn process(&self) -> Process<'_> {
@@ -254,6 +250,26 @@ impl Turn {
             kept: KEPT,
             merged: false,
         }
+    }
+}
+
+/// A fault that also tells what had come of the turn by then: what it was allowed may have been done.
+fn with_more(fault: Fault, session: &Session) -> Fault {
+    let mut more = String::new();
+    let allowed = session.decisions.iter().filter(|decision| decision.allowed);
+    let allowed: Vec<&str> = allowed.map(|decision| &*decision.what).collect();
+    if !allowed.is_empty() {
+        let shown = allowed.iter().take(TOLD).copied().collect::<Vec<_>>().join(", ");
+        let rest = allowed.len().saturating_sub(TOLD) as u64 + session.unlisted;
+        let rest = if rest > 0 { format!(", and {rest} more") } else { String::new() };
+        more += &format!("; it had been allowed: {shown}{rest}");
+    }
+    if session.noise > 0 {
+        more += &format!("; lines of its output that were no messages: {}", session.noise);
+    }
+    match fault {
+        Fault::Failed { kind, text } => Fault::failed(kind, format!("{text}{more}")),
+        other => other,
     }
 }
 

@@ -67,6 +67,11 @@ pub(super) fn choice(
     (yes.is_some(), outcome)
 }
 
+/// As much of what was asked for as is kept.
+pub(super) fn shown(what: &str) -> String {
+    what.chars().take(SHOWN).collect()
+}
+
 /// A decision on what was asked with these arguments.
 pub(super) fn decision(
     what: &str,
@@ -76,8 +81,12 @@ pub(super) fn decision(
 ) -> Decision {
     let arguments = serde_json::to_vec(arguments).unwrap_or_default();
     let digest = &blake3::hash(&arguments).to_hex()[..16];
-    let what: String = what.chars().take(SHOWN).collect();
-    Decision { what: what.into(), tool: tool.map(Into::into), allowed, digest: digest.into() }
+    Decision {
+        what: shown(what).into(),
+        tool: tool.map(Into::into),
+        allowed,
+        digest: digest.into(),
+    }
 }
 
 #[cfg(test)]

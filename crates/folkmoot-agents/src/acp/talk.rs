@@ -83,7 +83,7 @@ pub(super) async fn turn(
             {
                 let desk = desk.clone();
                 async move |told: SessionNotification, _| {
-                    if let Some(piece) = desk.hear(told.update) {
+                    if let Some(piece) = desk.hear(told) {
                         // Nobody may be looking on any more.
                         let _ = tell.send(piece).await;
                     }
@@ -264,7 +264,9 @@ async fn open(cx: &ConnectionTo<Agent>, desk: &Desk, folder: &Path) -> Result<Se
     }
     let ways: Vec<&str> = met.auth_methods.iter().map(AuthMethod::name).collect();
     let opened = cx.send_request(NewSessionRequest::new(folder)).block_task().await;
-    Ok(opened.map_err(|error| silence(&error, &ways.join(", ")))?.session_id)
+    let session = opened.map_err(|error| silence(&error, &ways.join(", ")))?.session_id;
+    desk.open(&session);
+    Ok(session)
 }
 
 /// What a stop means for the reply.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use folkmoot_core::{
     key::Key,
     render::{Message, Role},
+    session::{Decision, Session},
     time::Duration,
     view::{CallView, Outcome, Readings},
 };
@@ -59,6 +60,9 @@ pub(crate) fn call(screen: &Screen, call: &CallView) -> String {
     if let Some(reasoning) = &call.reasoning {
         section(&mut page, screen, "reasoning", reasoning);
     }
+    if let Some(session) = call.session.as_deref().filter(|it| !it.decisions.is_empty()) {
+        section(&mut page, screen, "asked leave", &decisions(session));
+    }
     if let Some(reply) = &call.reply {
         section(&mut page, screen, "reply", reply);
     }
@@ -98,6 +102,16 @@ pub(crate) fn readings(screen: &Screen, readings: &Readings) -> String {
         section(&mut page, screen, "behind it", &keys.join("\n"));
     }
     page
+}
+
+/// What a coding agent asked for and was told, one a line.
+fn decisions(session: &Session) -> String {
+    let line = |it: &Decision| {
+        let told = if it.allowed { "allowed" } else { "denied" };
+        format!("{told}: {} ({})", it.what, it.tool.as_deref().unwrap_or("nobody is granted that"))
+    };
+    let rest = (session.unlisted > 0).then(|| format!("and {} more", session.unlisted));
+    session.decisions.iter().map(line).chain(rest).collect::<Vec<_>>().join("\n")
 }
 
 fn table(screen: &Screen, calls: &[CallView]) -> String {

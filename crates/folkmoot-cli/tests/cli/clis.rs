@@ -118,6 +118,10 @@ fn an_agent_that_asks_leave_is_answered_from_its_grants_and_that_is_on_record() 
             (&decision["what"], &decision["tool"], &decision["allowed"]),
             (&"编辑 result.txt".into(), &"file.write".into(), &is_allowed.into())
         );
+        let key = call["key"].as_str().expect("it has one");
+        let page = bench.call(["show", "last", "--call", key]).must_be(0).stdout;
+        let told = if is_allowed { "allowed" } else { "denied" };
+        assert!(page.contains(&format!("  {told}: 编辑 result.txt (file.write)\n")), "{page}");
         bench.call(["replay", "last"]).must_be(0);
     }
 }

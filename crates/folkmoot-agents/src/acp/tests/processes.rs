@@ -145,7 +145,7 @@ async fn one_that_dies_in_its_turn_fails_with_its_end_and_its_last_words() {
     }
     let (kind, why) =
         Stand::of("#!/bin/sh\necho 'error: no such flag' >&2; exit 2\n").fault().await;
-    assert!(kind == FailureKind::Harness && why.contains("exit code 2"), "{why}");
+    assert!(kind != FailureKind::Protocol && why.contains("exit code 2"), "{kind:?} {why}");
     assert!(why.contains("no such flag"), "{why}");
 }
 
@@ -170,6 +170,22 @@ async fn another_version_of_the_protocol_is_refused_by_name() {
         let names_both = why.contains("version 1") && why.contains(&version.to_string());
         assert!(why.contains("ACP protocol") && names_both, "{why}");
     }
+}
+
+#[tokio::test]
+async fn a_fault_tells_what_had_been_allowed_by_then() {
+    let asks = r#"echo '{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t","title":"rm -r build","kind":"execute"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}'
+read -r line; echo noise; exit 3"#;
+    let (_, why) = Stand::with(asks).fault().await;
+    assert!(why.contains("exit code 3"), "{why}");
+    assert!(why.contains("it had been allowed: rm -r build"), "{why}");
+    assert!(why.contains("no messages: 1"), "{why}");
+}
+
+#[tokio::test]
+async fn what_is_said_in_another_session_is_no_reply() {
+    let other = r#"echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"other","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"APPROVE"}}}}'; say 'no'; done_"#;
+    assert_eq!(text(&Stand::with(other).ask().await.0.outcome), "no");
 }
 
 /// Time runs on by itself where everybody waits, so nobody waits two minutes here.
