@@ -33,8 +33,8 @@ const events = (response, all) => {
   response.end();
 };
 
-// The first of these tools that is offered, else the first.
-const pick = (offered, names) => names.find((name) => offered.includes(name)) ?? names[0];
+// The first of these tools that is offered, else the last.
+const pick = (offered, names) => names.find((name) => offered.includes(name)) ?? names.at(-1);
 
 const responses = (asked, command) => {
   const offered = (asked.tools ?? []).map((tool) => tool.name ?? tool.type);
@@ -43,7 +43,7 @@ const responses = (asked, command) => {
     output_tokens_details: { reasoning_tokens: 0 }, total_tokens: 110 };
   let item;
   if (command && !isAnswered) {
-    const name = pick(offered, ["exec_command", "shell_command", "shell", "exec"]);
+    const name = pick(offered, ["exec_command", "shell_command", "exec", "shell"]);
     const given = { exec_command: { cmd: command }, shell_command: { command },
       shell: { command: ["sh", "-c", command] } }[name];
     item = given
@@ -82,10 +82,11 @@ const messages = (asked, command) => {
   const isAnswered = JSON.stringify(asked.messages).includes('"tool_result"');
   const usage = { input_tokens: 100, output_tokens: 10 };
   const isCall = command && !isAnswered && (asked.tools ?? []).length > 0;
-  const start = isCall ? { type: "tool_use", id: "toolu_1", name: "Bash", input: {} }
+  const name = pick((asked.tools ?? []).map((tool) => tool.name), ["mcp__acp__Bash", "Bash"]);
+  const start = isCall ? { type: "tool_use", id: "toolu_1", name, input: {} }
     : { type: "text", text: "" };
   const delta = isCall
-    ? { type: "input_json_delta", partial_json: JSON.stringify({ command, description: "runs it" }) }
+    ? { type: "input_json_delta", partial_json: JSON.stringify({ command, description: "runs it", timeout: 60000 }) }
     : { type: "text_delta", text: DONE };
   return [
     { type: "message_start", message: { id: "msg_1", type: "message", role: "assistant",

@@ -92,13 +92,19 @@ impl Desk {
         self.noted().session.program = Some(program.into());
     }
 
-    /// What it has said; nothing if that is too long.
-    pub(super) fn answer(&self, noise: u64) -> Option<Answer> {
-        let noted = std::mem::take(&mut *self.noted());
+    /// What it has said, or why that is no reply.
+    pub(super) fn answer(&self, noise: u64) -> Result<Answer, &'static str> {
+        let mut noted = self.noted();
+        if noted.is_too_long {
+            return Err("its reply is too long");
+        }
+        if noted.text.trim().is_empty() {
+            return Err("it said nothing");
+        }
+        let noted = std::mem::take(&mut *noted);
         let reasoning = Some(noted.reasoning).filter(|it| !it.is_empty()).map(Into::into);
         let session = Some(Arc::new(Session { noise, ..noted.session }));
-        let answer = Answer { reasoning, session, ..Answer::text(noted.text) };
-        (!noted.is_too_long).then_some(answer)
+        Ok(Answer { reasoning, session, ..Answer::text(noted.text) })
     }
 
     /// What has come of the session so far.

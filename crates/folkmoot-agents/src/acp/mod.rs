@@ -52,7 +52,7 @@ const KEPT: (usize, usize) = (0, 64 << 10);
 /// How many pieces of what it says wait to be shown.
 const PIECES: usize = 64;
 
-/// How much of what it was allowed stands in a fault.
+/// How much of what it was allowed and denied stands in a fault.
 const TOLD: usize = 10;
 
 /// Where terminals are made, in which Gemini CLI runs its commands.
@@ -172,9 +172,10 @@ impl Turn {
         tell: mpsc::Sender<Piece>,
     ) -> Turn {
         let environment = process::environment(&request.place.environment, machine.ours);
-        let level = cli::level(request);
         let agent = &request.agent;
         let known = presets::known(&acp.to_string());
+        let level = cli::level(request);
+        let level = known.as_ref().map_or(level, |it| presets::held(it, level, agent));
         let home = environment.get("HOME").map(PathBuf::from);
         let mut writable: Vec<PathBuf> =
             known.iter().flat_map(|it| presets::writable(it, home.as_deref())).collect();
@@ -222,18 +223,30 @@ impl Turn {
         let noise = noise.load(Ordering::Relaxed);
         let silence = match spoken {
             Ok(Said { usage }) => match desk.answer(noise) {
-                Some(answer) => return Ok(Done { answer, used: usage.map(|it| used(&it)) }),
-                None => Silence::told(FailureKind::Incomplete, "its reply is too long"),
+                Ok(answer) => return Ok(Done { answer, used: usage.map(|it| used(&it)) }),
+                Err(why) => Silence::told(FailureKind::Incomplete, why),
             },
             Err(silence) => silence,
         };
-        let ran = Ran { exit: exit.unwrap_or(Exit::Killed(None)), stdout: String::new(), stderr };
-        let why = match silence {
+        let (kind, text) = match silence {
             // Its last words tell why.
-            Silence::Ended => records::Failed { kind: FailureKind::Harness, text: None },
-            Silence::Told { kind, text } => records::Failed { kind, text: Some(text) },
+            Silence::Ended => (FailureKind::Harness, None),
+            Silence::Told { kind, text } => (kind, Some(text)),
         };
-        let fault = cli::failed(&self.acp, &self.argv, &ran, began.elapsed(), why);
+        let took = began.elapsed();
+        let fault = match (exit, text) {
+            // It would have gone on.
+            (None, Some(text)) => {
+                let text = format!("{}: {text} (after {:.1} s)", self.acp, took.as_secs_f64());
+                Fault::failed(kind, text)
+            }
+            (exit, text) => {
+                let exit = exit.unwrap_or(Exit::Killed(None));
+                let ran = Ran { exit, stdout: String::new(), stderr };
+                let why = records::Failed { kind, text };
+                cli::failed(&self.acp, &self.argv, &ran, took, why)
+            }
+        };
         Err(with_more(fault, &desk.so_far(noise)))
     }
 
@@ -253,16 +266,20 @@ impl Turn {
     }
 }
 
-/// A fault that also tells what had come of the turn by then: what it was allowed may have been done.
+/// A fault that also tells what had come of the turn by then: what it was allowed may have been done,
+/// and for what it was denied it may have given up.
 fn with_more(fault: Fault, session: &Session) -> Fault {
     let mut more = String::new();
-    let allowed = session.decisions.iter().filter(|decision| decision.allowed);
-    let allowed: Vec<&str> = allowed.map(|decision| &*decision.what).collect();
-    if !allowed.is_empty() {
-        let shown = allowed.iter().take(TOLD).copied().collect::<Vec<_>>().join(", ");
-        let rest = allowed.len().saturating_sub(TOLD) as u64 + session.unlisted;
+    for (word, is_meant) in [("allowed", true), ("denied", false)] {
+        let meant = session.decisions.iter().filter(|decision| decision.allowed == is_meant);
+        let meant: Vec<&str> = meant.map(|decision| &*decision.what).collect();
+        if meant.is_empty() {
+            continue;
+        }
+        let shown = meant.iter().take(TOLD).copied().collect::<Vec<_>>().join(", ");
+        let rest = meant.len().saturating_sub(TOLD);
         let rest = if rest > 0 { format!(", and {rest} more") } else { String::new() };
-        more += &format!("; it had been allowed: {shown}{rest}");
+        more += &format!("; it had been {word}: {shown}{rest}");
     }
     if session.noise > 0 {
         more += &format!("; lines of its output that were no messages: {}", session.noise);

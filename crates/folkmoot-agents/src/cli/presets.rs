@@ -44,10 +44,7 @@ impl Start {
         };
         let variables = variables(&cli.program, level, agent, "allow");
         let writable = writable(&cli.program, home);
-        let level = match (&cli.program, level) {
-            (CliProgram::Codex, Sandbox::ReadOnly | Sandbox::Write) => coarse(level, agent),
-            (_, level) => level,
-        };
+        let level = held(&cli.program, level, agent);
         Start { argv, input: CliInput::Stdin, record, level, variables, writable }
     }
 }
@@ -56,6 +53,14 @@ impl Start {
 pub(crate) fn known(program: &str) -> Option<CliProgram> {
     let mut presets = CliProgram::PRESETS.into_iter();
     presets.find(|(name, _)| program.starts_with(name)).map(|(_, preset)| preset)
+}
+
+/// What the operating system holds a program to that works at this level.
+pub(crate) fn held(program: &CliProgram, level: Sandbox, agent: &Agent) -> Sandbox {
+    match (program, level) {
+        (CliProgram::Codex, Sandbox::ReadOnly | Sandbox::Write) => coarse(level, agent),
+        (_, level) => level,
+    }
 }
 
 /// The variables that are a program's rights, in which `granted` stands for what it was granted.

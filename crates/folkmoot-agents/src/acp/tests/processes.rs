@@ -3,7 +3,6 @@
 #![cfg(unix)]
 
 use std::{
-    collections::BTreeMap,
     fs,
     os::unix::fs::PermissionsExt,
     path::PathBuf,
@@ -69,8 +68,8 @@ impl Stand {
         self.folder.path().join(name)
     }
 
-    fn request(&self) -> (Acp, Request) {
-        let program: Arc<str> = self.path("agent").to_str().expect("it is a text").into();
+    fn request(&self, program: &str) -> (Acp, Request) {
+        let program: Arc<str> = self.path(program).to_str().expect("it is a text").into();
         let acp = Acp { command: vec![program] };
         let (grants, sandbox) = (self.grants.clone(), self.sandbox);
         let agent = Agent { grants, sandbox, ..Agent::new("a", Target::Acp(acp.clone())) };
@@ -81,7 +80,11 @@ impl Stand {
     }
 
     async fn ask(&self) -> (Response, String) {
-        let (acp, request) = self.request();
+        self.ask_of("agent").await
+    }
+
+    async fn ask_of(&self, program: &str) -> (Response, String) {
+        let (acp, request) = self.request(program);
         let shown = Shown::default();
         let path = std::env::var("PATH").unwrap_or_default();
         let ours =
@@ -183,6 +186,32 @@ read -r line; echo noise; exit 3"#;
 }
 
 #[tokio::test]
+async fn whoever_says_nothing_has_not_replied_and_what_it_was_denied_is_told() {
+    let asks = r#"echo '{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t","title":"rm -r build","kind":"execute"},"options":[{"optionId":"n","name":"No","kind":"reject_once"}]}}'
+ours=$id; read -r line; id=$ours; say '  '; done_; exec sleep 600"#;
+    let (kind, why) = Stand { grants: Vec::new(), ..Stand::with(asks) }.fault().await;
+    assert_eq!(kind, FailureKind::Incomplete);
+    assert!(why.contains("it said nothing (after "), "{why}");
+    assert!(why.contains("it had been denied: rm -r build"), "{why}");
+}
+
+#[tokio::test]
+async fn codex_is_held_to_reading_unless_it_may_do_both() {
+    if crate::unenforceable().is_some() {
+        return;
+    }
+    for (grants, writes) in
+        [(vec!["file".into()], false), (vec!["file".into(), "shell".into()], true)]
+    {
+        let acts = Stand::with("echo x > new; say ok; done_; cat > /dev/null");
+        let stand = Stand { sandbox: Sandbox::Write, grants, ..acts };
+        fs::rename(stand.path("agent"), stand.path("codex-acp")).expect("it is there");
+        assert_eq!(text(&stand.ask_of("codex-acp").await.0.outcome), "ok");
+        assert_eq!(stand.path("work/new").exists(), writes);
+    }
+}
+
+#[tokio::test]
 async fn what_is_said_in_another_session_is_no_reply() {
     let other = r#"echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"other","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"APPROVE"}}}}'; say 'no'; done_"#;
     assert_eq!(text(&Stand::with(other).ask().await.0.outcome), "no");
@@ -260,10 +289,6 @@ async fn opencode_is_told_to_ask_for_what_it_is_granted() {
         ..Stand::with("say \"$(printf %s \"$OPENCODE_PERMISSION\" | tr -d '\"')\"; done_")
     };
     fs::rename(stand.path("agent"), stand.path("opencode")).expect("it is there");
-    let (mut acp, request) = stand.request();
-    acp.command = vec![stand.path("opencode").to_str().expect("it is a text").into()];
-    let ours = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap_or_default())]);
-    let machine = Machine { ours: &ours, closed: &[] };
-    let response = acp::perform(&acp, machine, &request, &|_| {}).await;
+    let (response, _) = stand.ask_of("opencode").await;
     assert_eq!(text(&response.outcome), "{edit:ask,bash:deny,webfetch:deny}");
 }
