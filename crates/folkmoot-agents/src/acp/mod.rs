@@ -269,25 +269,22 @@ impl Turn {
 /// A fault that also tells what had come of the turn by then: what it was allowed may have been done,
 /// and for what it was denied it may have given up.
 fn with_more(fault: Fault, session: &Session) -> Fault {
-    let mut more = String::new();
-    for (word, is_meant) in [("allowed", true), ("denied", false)] {
+    let Fault::Failed { kind, text } = fault else { return fault };
+    let decided = |word: &str, is_meant: bool| {
         let meant = session.decisions.iter().filter(|decision| decision.allowed == is_meant);
         let meant: Vec<&str> = meant.map(|decision| &*decision.what).collect();
-        if meant.is_empty() {
-            continue;
-        }
         let shown = meant.iter().take(TOLD).copied().collect::<Vec<_>>().join(", ");
-        let rest = meant.len().saturating_sub(TOLD);
-        let rest = if rest > 0 { format!(", and {rest} more") } else { String::new() };
-        more += &format!("; it had been {word}: {shown}{rest}");
-    }
-    if session.noise > 0 {
-        more += &format!("; lines of its output that were no messages: {}", session.noise);
-    }
-    match fault {
-        Fault::Failed { kind, text } => Fault::failed(kind, format!("{text}{more}")),
-        other => other,
-    }
+        let more = match meant.len() {
+            0..=TOLD => String::new(),
+            all => format!(", and {} more", all - TOLD),
+        };
+        (!meant.is_empty()).then(|| format!("; it had been {word}: {shown}{more}"))
+    };
+    let noise = session.noise;
+    let noise =
+        (noise > 0).then(|| format!("; lines of its output that were no messages: {noise}"));
+    let parts = [Some(text.to_string()), decided("allowed", true), decided("denied", false), noise];
+    Fault::failed(kind, parts.into_iter().flatten().collect::<String>())
 }
 
 /// What it says that its turn used; what it thought aloud was written too.
