@@ -1,6 +1,9 @@
 //! One gate per provider, so that what one call learns holds for all of them (rules.md 5.9).
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use tokio::{
     sync::Notify,
@@ -33,6 +36,18 @@ impl Default for Gate {
     fn default() -> Gate {
         let state = State { closed_until: None, inside: 0, width: usize::MAX, successes: 0 };
         Gate { state: Mutex::new(state), left: Notify::new() }
+    }
+}
+
+/// Gates of programs, by name: what one call of a program learns of its limits holds for all.
+#[derive(Debug, Default)]
+pub(crate) struct Gates(Mutex<BTreeMap<String, Arc<Gate>>>);
+
+impl Gates {
+    /// The gate of the program of this name.
+    pub(crate) fn of(&self, name: &str) -> Arc<Gate> {
+        let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        gates.entry(name.to_owned()).or_default().clone()
     }
 }
 

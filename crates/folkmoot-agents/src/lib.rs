@@ -35,7 +35,7 @@ use folkmoot_core::{
 };
 use folkmoot_runtime::backend::{Backend, OnDelta, Request, Response};
 
-use self::{acp::Machine, api::Api, http::Http, retry::Backoff};
+use self::{acp::Machine, api::Api, gate::Gates, http::Http, retry::Backoff};
 pub use self::{
     acp::parted,
     api::Recorded,
@@ -59,6 +59,8 @@ pub struct Agents {
     patience: Patience,
     http: Http,
     backoff: Backoff,
+    /// The gates of programs.
+    gates: Gates,
     /// The environment of this process, of which programs get what they may have.
     environment: BTreeMap<String, String>,
     /// Files that no agent may touch, such as Folkmoot's own.
@@ -74,8 +76,9 @@ impl Agents {
     /// The same with other waiting times.
     pub fn with_patience(providers: Providers, patience: Patience) -> Agents {
         let backoff = Backoff::new(&patience, fastrand::Rng::new());
+        let (http, gates) = (Http::new(&patience), Gates::default());
         let (environment, closed) = (BTreeMap::new(), Vec::new());
-        Agents { providers, patience, http: Http::new(&patience), backoff, environment, closed }
+        Agents { providers, patience, http, backoff, gates, environment, closed }
     }
 
     /// The same where programs get what they may have of `ours`, the environment of this process.
@@ -127,7 +130,8 @@ impl Backend for Agents {
             Target::Demo => demo::perform(&request, on_delta),
             Target::Cli(cli) => cli::perform(cli, &self.environment, &request, on_delta).await,
             Target::Acp(acp) => {
-                let machine = Machine { ours: &self.environment, closed: &self.closed };
+                let Agents { environment: ours, closed, gates, backoff, .. } = self;
+                let machine = Machine { ours, closed, gates, backoff };
                 acp::perform(acp, machine, &request, on_delta).await
             }
         }

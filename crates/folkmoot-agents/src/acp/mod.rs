@@ -21,6 +21,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use agent_client_protocol::v1::schema;
 use folkmoot_core::{
     call::{Answer, FailureKind, Fault, Tokens, Usage},
     session::Session,
@@ -38,7 +39,9 @@ use self::{
 };
 use crate::{
     cli::{self, LONGEST, presets, records},
+    gate::Gates,
     process::{self, Beyond, Exit, Process, Ran, Running},
+    retry::{Backoff, Failure, Persisted, Terms},
     tools::Handed,
 };
 
@@ -65,10 +68,13 @@ pub(crate) struct Machine<'a> {
     pub(crate) ours: &'a BTreeMap<String, String>,
     /// Files that no agent may touch.
     pub(crate) closed: &'a [PathBuf],
+    /// The gates of programs.
+    pub(crate) gates: &'a Gates,
+    /// The waits before further attempts.
+    pub(crate) backoff: &'a Backoff,
 }
 
-/// Has a turn with `acp`. Whoever no longer waits cancels it: the agent is told so, and ended with all
-/// that it has started a moment later.
+/// Asks `acp`, as often as the agent's retries allow.
 pub(crate) async fn perform(
     acp: &Acp,
     machine: Machine<'_>,
@@ -76,10 +82,29 @@ pub(crate) async fn perform(
     on_delta: OnDelta<'_>,
 ) -> Response {
     let prompt = cli::prompt(&request.messages);
-    let read = prompt.len();
-    let (tell, mut told) = mpsc::channel(PIECES);
-    let turn = Turn::new(acp, machine, request, prompt, tell);
-    let (desk, left) = (turn.desk.clone(), turn.left.clone());
+    let gate = machine.gates.of(&acp.to_string());
+    let retries = request.agent.retries;
+    let is_metered = request.max_output_tokens.is_some();
+    let terms = Terms { retries, is_metered, gate: &gate, backoff: machine.backoff };
+    let tell = |text: &str| on_delta(Delta::Retry(text));
+    let attempt = || have_turn(Turn::new(acp, machine, request, &prompt), on_delta);
+    let Persisted { outcome, wasted } = terms.persist(tell, attempt).await;
+    match outcome {
+        Ok(Done { answer, used }) => {
+            let used = used.unwrap_or_else(|| cli::unreported(prompt.len(), answer.text.len()));
+            Response { outcome: Ok(Arc::new(answer)), usage: wasted + used }
+        }
+        Err(fault) => Response { outcome: Err(fault), usage: wasted },
+    }
+}
+
+/// Has a turn. Whoever no longer waits cancels it: the agent is told so, and ended with all that it has
+/// started a moment later.
+async fn have_turn(
+    (turn, mut told): (Turn, mpsc::Receiver<Piece>),
+    on_delta: OnDelta<'_>,
+) -> Result<Done, Failure> {
+    let (desk, left, read) = (turn.desk.clone(), turn.left.clone(), turn.prompt.len());
     let mut waiting = Waiting { turn: Some(tokio::spawn(turn.run())), left };
     while let Some(piece) = told.recv().await {
         match &piece {
@@ -87,21 +112,17 @@ pub(crate) async fn perform(
             Piece::Reasoning(text) => on_delta(Delta::Reasoning(text)),
         }
     }
-    let outcome = waiting.outcome().await;
-    let mut usage = cli::unreported(read, desk.spoken());
-    let outcome = match outcome {
-        Ok(Done { answer, used }) => {
-            usage = used.unwrap_or_else(|| cli::unreported(read, answer.text.len()));
-            Ok(Arc::new(answer))
+    waiting.outcome().await.map_err(|fault| {
+        let usage = cli::unreported(read, desk.spoken());
+        match fault {
+            Fault::Failed {
+                kind: kind @ (FailureKind::Spawn | FailureKind::Unsupported),
+                text,
+            } => Failure::new(kind, &*text),
+            Fault::Failed { kind, text } => Failure { usage, ..Failure::new(kind, &*text) },
+            other => Failure { usage, ..Failure::new(FailureKind::Other, other.to_string()) },
         }
-        Err(fault) => {
-            if matches!(&fault, Fault::Failed { kind: FailureKind::Spawn, .. }) {
-                usage = Usage::default();
-            }
-            Err(fault)
-        }
-    };
-    Response { outcome, usage }
+    })
 }
 
 /// Whoever waits for a turn. Dropping it cancels the turn.
@@ -164,13 +185,13 @@ struct Turn {
 }
 
 impl Turn {
+    /// One that is still to be had, and where what it says comes out.
     fn new(
         acp: &Acp,
         machine: Machine<'_>,
         request: &Request,
-        prompt: String,
-        tell: mpsc::Sender<Piece>,
-    ) -> Turn {
+        prompt: &str,
+    ) -> (Turn, mpsc::Receiver<Piece>) {
         let environment = process::environment(&request.place.environment, machine.ours);
         let agent = &request.agent;
         let known = presets::known(&acp.to_string());
@@ -193,17 +214,19 @@ impl Turn {
             Handed::new(&folder, machine.closed),
             Terminals::new(folder.clone(), environment, level),
         );
-        Turn {
+        let (tell, told) = mpsc::channel(PIECES);
+        let turn = Turn {
             acp: acp.clone(),
             argv: acp.command.iter().map(ToString::to_string).collect(),
             folder,
             variables,
             writable,
-            prompt,
+            prompt: prompt.to_owned(),
             desk: Arc::new(desk),
             tell,
             left: CancellationToken::new(),
-        }
+        };
+        (turn, told)
     }
 
     async fn run(self) -> Result<Done, Fault> {
@@ -287,15 +310,20 @@ fn with_more(fault: Fault, session: &Session) -> Fault {
     Fault::failed(kind, parts.into_iter().flatten().collect::<String>())
 }
 
-/// What it says that its turn used; what it thought aloud was written too.
-fn used(usage: &agent_client_protocol::v1::schema::Usage) -> Usage {
-    let tokens = Tokens {
-        input: usage.input_tokens,
-        cached: usage.cached_read_tokens.unwrap_or_default(),
-        cache_write: usage.cached_write_tokens.unwrap_or_default(),
-        output: usage.output_tokens + usage.thought_tokens.unwrap_or_default(),
+/// What it says that its turn used, in buckets that do not overlap (rules.md 15.1). They do in what it
+/// says if two of them are all there is.
+fn used(usage: &schema::Usage) -> Usage {
+    let (input, output) = (usage.input_tokens, usage.output_tokens);
+    let cached = usage.cached_read_tokens.unwrap_or_default();
+    let cache_write = usage.cached_write_tokens.unwrap_or_default();
+    let thought = usage.thought_tokens.unwrap_or_default();
+    let overlap = input.saturating_add(output) == usage.total_tokens;
+    let (input, output) = if overlap {
+        (input.saturating_sub(cached).saturating_sub(cache_write), output)
+    } else {
+        (input, output.saturating_add(thought))
     };
-    Usage { tokens, cost: None, estimated: false }
+    Usage { tokens: Tokens { input, cached, cache_write, output }, cost: None, estimated: false }
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ fn what_is_wrong_with_a_config_is_told_with_its_place() {
             "[aliases]\n\"名\" = [1]\n",
             expect![[r#"
                 exit 2
-                ! error: folkmoot.toml:2:7: an alias stands for a target, a list of targets, or { cli = "…" } with claude, codex, gemini or opencode
+                ! error: folkmoot.toml:2:7: an alias stands for a target, a list of targets, { cli = "…" } with claude, codex, gemini or opencode, or { acp = [command] }
             "#]],
         ),
         (
@@ -93,7 +93,7 @@ fn what_is_wrong_with_a_config_is_told_with_its_place() {
                 exit 2
                 ! error: folkmoot.toml:2:1: unknown field `inputs`, expected one of `input`, `output`, `cached_input`, `cache_write`, `above`, `as_of`; did you mean `input`?
                 ! error: folkmoot.toml:3:10: invalid type: string "two", expected f64
-                ! error: folkmoot.toml:5:5: an alias stands for a target, a list of targets, or { cli = "…" } with claude, codex, gemini or opencode
+                ! error: folkmoot.toml:5:5: an alias stands for a target, a list of targets, { cli = "…" } with claude, codex, gemini or opencode, or { acp = [command] }
                 ! error: folkmoot.toml:7:1: unknown field `url`, expected one of `protocol`, `base_url`, `key_env`, `headers`, `stream_usage`
             "#]],
         ),

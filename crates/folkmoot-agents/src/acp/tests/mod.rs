@@ -53,6 +53,19 @@ async fn what_it_says_is_its_reply_in_paragraphs_and_what_it_thinks_is_kept_apar
     assert!(!usage.estimated);
 }
 
+#[test]
+fn what_it_used_is_counted_once_whichever_way_it_counts() {
+    let tokens = |total, input, output| {
+        let told = Usage::new(total, input, output);
+        let told = told.cached_read_tokens(30).cached_write_tokens(10).thought_tokens(5);
+        let tokens = used(&told).tokens;
+        (tokens.input, tokens.cached, tokens.cache_write, tokens.output)
+    };
+    assert_eq!(tokens(155, 100, 10), (100, 30, 10, 15));
+    assert_eq!(tokens(110, 100, 10), (60, 30, 10, 10));
+    assert_eq!(tokens(u64::MAX, 3, u64::MAX), (0, 30, 10, u64::MAX));
+}
+
 #[tokio::test]
 async fn permissions_are_answered_from_the_grants_once_each_and_noted() {
     let scene = Scene::new(&["file.read", "shell", "mcp.x"]);

@@ -25,6 +25,9 @@ use tempfile::TempDir;
 
 use crate::{
     acp::{self, Machine},
+    gate::Gates,
+    patience::Patience,
+    retry::Backoff,
     testing::{Shown, message, request},
 };
 
@@ -47,6 +50,7 @@ struct Stand {
     folder: TempDir,
     sandbox: Sandbox,
     grants: Vec<Arc<str>>,
+    retries: u32,
 }
 
 impl Stand {
@@ -57,7 +61,8 @@ impl Stand {
     fn of(script: &str) -> Stand {
         let folder = tempfile::tempdir().expect("a folder can be made");
         fs::create_dir(folder.path().join("work")).expect("it can be made");
-        let stand = Stand { folder, sandbox: Sandbox::Full, grants: vec!["*".into()] };
+        let grants = vec!["*".into()];
+        let stand = Stand { folder, sandbox: Sandbox::Full, grants, retries: 0 };
         let path = stand.path("agent");
         fs::write(&path, script).expect("it can be written");
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it can be set");
@@ -71,8 +76,8 @@ impl Stand {
     fn request(&self, program: &str) -> (Acp, Request) {
         let program: Arc<str> = self.path(program).to_str().expect("it is a text").into();
         let acp = Acp { command: vec![program] };
-        let (grants, sandbox) = (self.grants.clone(), self.sandbox);
-        let agent = Agent { grants, sandbox, ..Agent::new("a", Target::Acp(acp.clone())) };
+        let (grants, sandbox, retries) = (self.grants.clone(), self.sandbox, self.retries);
+        let agent = Agent { grants, sandbox, retries, ..Agent::new("a", Target::Acp(acp.clone())) };
         let folder = self.path("work").to_str().expect("it is a text").into();
         let workspace = Workspace { folder, sandbox };
         let place = Place { workspace, environment: Environment::default() };
@@ -89,7 +94,9 @@ impl Stand {
         let path = std::env::var("PATH").unwrap_or_default();
         let ours =
             [("PATH".to_owned(), path), ("OPENAI_API_KEY".to_owned(), "sk-1".to_owned())].into();
-        let machine = Machine { ours: &ours, closed: &[] };
+        let patience = Patience { first_wait: Duration::ZERO, ..Patience::default() };
+        let backoff = &Backoff::new(&patience, fastrand::Rng::with_seed(1));
+        let machine = Machine { ours: &ours, closed: &[], gates: &Gates::default(), backoff };
         let response = acp::perform(&acp, machine, &request, &|it| shown.show(it)).await;
         (response, shown.text())
     }
@@ -193,6 +200,17 @@ ours=$id; read -r line; id=$ours; say '  '; done_; exec sleep 600"#;
     assert_eq!(kind, FailureKind::Incomplete);
     assert!(why.contains("it said nothing (after "), "{why}");
     assert!(why.contains("it had been denied: rm -r build"), "{why}");
+}
+
+#[tokio::test]
+async fn one_that_fails_is_asked_again_as_often_as_its_retries_say() {
+    let acts = "echo x >> tries; if [ $(wc -l < tries) -lt 3 ]; then exit 1; fi; say ok; done_; cat > /dev/null";
+    let (kind, why) = Stand { retries: 1, ..Stand::with(acts) }.fault().await;
+    assert!(kind == FailureKind::Harness && why.contains("(after 2 attempts)"), "{why}");
+    let (response, _) = Stand { retries: 2, ..Stand::with(acts) }.ask().await;
+    assert_eq!(text(&response.outcome), "ok");
+    let at_once = Stand::with("say ok; done_; cat > /dev/null").ask().await.0.usage.tokens;
+    assert!(response.usage.tokens.total() > at_once.total(), "what the others used counts");
 }
 
 #[tokio::test]
