@@ -151,9 +151,41 @@ fn an_agent_that_takes_too_long_is_ended_with_all_that_it_has_started() {
     let result = bench.call(call).must_be(1).json();
     assert_eq!(result["status"], "failed", "{result}");
     assert!(bench.path("begun").exists() && begun.elapsed().as_secs() < 30);
+    assert_eq!(left_in(&bench), 0);
+}
+
+#[test]
+fn an_agent_whose_run_is_cancelled_or_interrupted_is_told_so_and_gone_when_that_ends() {
+    let waits = "touch begun; hear; printf %s \"$line\" > told; sleep 618 & exec sleep 618";
+    let acts = ACP.split_once("hear; prompt=$id").expect("it is asked").0;
+    let team = "sandbox: full\nagents: [{ name: coder, acp: { command: [waiter] }, grants: [file] }]\n\
+                collaboration: { strategy: sequential }\n";
+    for (is_cancelled, exit) in [(true, 1), (false, 130)] {
+        let script = format!("{acts}hear; {waits}");
+        let bench = with(Bench::with_team(team), "waiter", &script);
+        let run = bench.start(["run", "team.yaml", "x", "--json"]);
+        let begun = std::time::Instant::now();
+        while !bench.path("begun").exists() {
+            assert!(begun.elapsed().as_secs() < 60, "it begins");
+            std::thread::yield_now();
+        }
+        if is_cancelled {
+            bench.call(["cancel", "last"]).must_be(0);
+        } else {
+            run.signal(rustix::process::Signal::INT);
+        }
+        run.finish().must_be(exit);
+        let told = fs::read_to_string(bench.path("told")).expect("it was told");
+        assert!(told.contains("session/cancel"), "{told}");
+        assert_eq!(left_in(&bench), 0);
+    }
+}
+
+/// How many programs work in the bench's folder.
+fn left_in(bench: &Bench) -> usize {
     let here = bench.path(".").canonicalize().expect("it is there");
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let left =
-        processes.filter(|it| fs::read_link(it.path().join("cwd")).is_ok_and(|cwd| cwd == here));
-    assert_eq!(left.count(), 0);
+    let is_here =
+        |it: &fs::DirEntry| fs::read_link(it.path().join("cwd")).is_ok_and(|cwd| cwd == here);
+    processes.filter(is_here).count()
 }
