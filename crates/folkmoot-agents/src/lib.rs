@@ -3,6 +3,7 @@
 //! One door, [`Agents`], leads to all of them. Deliberately absent: the environment, which only the
 //! CLI reads; deciding what a call may cost or how long it may take, which is the kernel's matter.
 
+mod a2a;
 mod acp;
 mod api;
 mod cli;
@@ -12,6 +13,7 @@ mod evidence;
 mod gate;
 mod http;
 mod known;
+mod parting;
 mod patience;
 mod process;
 mod provider;
@@ -37,10 +39,10 @@ use folkmoot_runtime::backend::{Backend, OnDelta, Request, Response};
 
 use self::{acp::Machine, api::Api, gate::Gates, http::Http, retry::Backoff};
 pub use self::{
-    acp::parted,
     api::Recorded,
     controller::Starter,
     evidence::Inspector,
+    parting::parted,
     patience::Patience,
     process::unenforceable,
     provider::{Protocol, ProviderConfig, ProviderStatus, Providers, Unusable},
@@ -129,6 +131,11 @@ impl Backend for Agents {
             Target::Script(script) => script::perform(script, &request, on_delta).await,
             Target::Demo => demo::perform(&request, on_delta),
             Target::Cli(cli) => cli::perform(cli, &self.environment, &request, on_delta).await,
+            Target::A2a(a2a) => {
+                let Agents { http, patience, backoff, environment: ours, .. } = self;
+                let world = a2a::World { http, patience, backoff, ours };
+                a2a::perform(a2a, world, &request, on_delta).await
+            }
             Target::Acp(acp) => {
                 let Agents { environment: ours, closed, gates, backoff, .. } = self;
                 let machine = Machine { ours, closed, gates, backoff };

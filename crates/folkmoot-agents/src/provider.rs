@@ -228,7 +228,9 @@ impl Providers {
             Target::Model(model) if is_unset(model) => None,
             Target::Model(model) => self.check(&model.provider).err().map(|it| it.to_string()),
             // Whether a program is installed shows when it is started.
-            Target::Script(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) => None,
+            Target::Script(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => {
+                None
+            }
         }
     }
 

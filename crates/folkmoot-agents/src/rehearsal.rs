@@ -42,7 +42,7 @@ impl World for Rehearsal {
                 let last = messages.last().map_or("", |message| &message.content);
                 script::happening(script, entry.nth, last)
             }
-            Target::Model(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) => {
+            Target::Model(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => {
                 demo::happening(&agent, &messages)
             }
         })

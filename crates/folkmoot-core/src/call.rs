@@ -327,6 +327,9 @@ pub struct Answer {
     /// Tools it wants to use before it goes on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
+    /// Whether it asks a person, and goes on with what that one says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks: bool,
     /// Fields that only the provider that sent them understands, sent back to it alone.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub provider: Option<Value>,

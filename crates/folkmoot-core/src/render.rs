@@ -115,8 +115,13 @@ fn is_own(earlier: &Agent, agent: &Agent) -> bool {
     }
 }
 
-/// What a person is asked.
+/// What a person is asked. A question that is nothing but the words of whoever asks stands in no
+/// frame: who that is the person is told beside it.
 pub fn for_person(spec: &Spec, known: &Known, prompt: &Prompt) -> Vec<Message> {
+    if let [Part::Quote(key)] = &prompt.parts[..] {
+        let words = known.text(key).cloned().unwrap_or_default();
+        return vec![Message::plain(Role::User, words)];
+    }
     let mut messages = Vec::new();
     add(spec, known, &prompt.parts, usize::MAX, &mut messages);
     messages
@@ -365,7 +370,7 @@ pub(crate) fn worst_case(spec: &Spec, known: &Known, call: &Call) -> WorstCase {
         Target::Script(script) => fixed(script.worst_case()),
         Target::Demo => fixed(team::DEMO_USAGE),
         // The checks let none run under a limit that this would have to hold.
-        Target::Cli(_) | Target::Acp(_) => {
+        Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => {
             let input = largest_input(spec, known, &agent, prompt);
             WorstCase { input, output: None, can_shrink: false, rates: None }
         }

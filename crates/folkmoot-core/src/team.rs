@@ -224,6 +224,8 @@ pub enum Target {
     Cli(Cli),
     /// A coding agent that is talked to in the Agent Client Protocol.
     Acp(Acp),
+    /// A remote agent that is talked to in the Agent2Agent protocol.
+    A2a(A2a),
 }
 
 /// A coding agent on the command line: each call starts it anew, with the prompt, and ends with it
@@ -243,6 +245,17 @@ pub struct Cli {
 pub struct Acp {
     /// It and its arguments; no shell reads them.
     pub command: Vec<Arc<str>>,
+}
+
+/// A remote agent that is talked to in the Agent2Agent protocol: each call is a task of its, followed to
+/// the end (agents.md §2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct A2a {
+    /// Where its card is: its own address, or the host's.
+    pub url: Arc<str>,
+    /// The variable that holds the key that it wants to see, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<Arc<str>>,
 }
 
 /// Which coding agent is started.
@@ -335,6 +348,14 @@ impl fmt::Display for Acp {
     }
 }
 
+impl fmt::Display for A2a {
+    /// Its host.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let behind = self.url.split_once("://").map_or(&*self.url, |(_, behind)| behind);
+        f.write_str(behind.split(['/', '?', '#']).next().unwrap_or(behind))
+    }
+}
+
 /// What a program is called: its file, wherever that is.
 fn name_of(command: &[Arc<str>]) -> &str {
     let program = command.first().map_or("", |program| program);
@@ -347,7 +368,19 @@ impl Target {
         match self {
             Target::Cli(cli) => Some(cli),
             Target::Acp(acp) => Some(acp),
-            Target::Model(_) | Target::Script(_) | Target::Demo => None,
+            Target::Model(_) | Target::Script(_) | Target::Demo | Target::A2a(_) => None,
+        }
+    }
+
+    /// What it is called if nobody knows what a call will use before it is done: it works by itself.
+    pub fn unmetered(&self) -> Option<&dyn fmt::Display> {
+        match self {
+            Target::A2a(a2a) => Some(a2a),
+            Target::Model(_)
+            | Target::Script(_)
+            | Target::Demo
+            | Target::Cli(_)
+            | Target::Acp(_) => self.coding_agent(),
         }
     }
 
@@ -359,6 +392,7 @@ impl Target {
             Target::Demo => Some("demo".to_owned()),
             Target::Cli(cli) => Some(cli.to_string()),
             Target::Acp(acp) => Some(acp.to_string()),
+            Target::A2a(a2a) => Some(a2a.to_string()),
         }
     }
 }

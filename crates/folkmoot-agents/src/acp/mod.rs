@@ -15,7 +15,7 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -40,6 +40,7 @@ use self::{
 use crate::{
     cli::{self, LONGEST, presets, records},
     gate::Gates,
+    parting,
     process::{self, Beyond, Exit, Process, Ran, Running},
     retry::{Backoff, Failure, Persisted, Terms},
     tools::Handed,
@@ -145,21 +146,10 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         self.left.cancel();
         if let Some(turn) = self.turn.take() {
-            let mut parting = PARTING.lock().unwrap_or_else(PoisonError::into_inner);
-            parting.retain(|turn| !turn.is_finished());
-            parting.push(turn);
+            parting::follow(async {
+                let _ = turn.await;
+            });
         }
-    }
-}
-
-/// The turns that nobody waits for any longer.
-static PARTING: Mutex<Vec<JoinHandle<Result<Done, Fault>>>> = Mutex::new(Vec::new());
-
-/// Waits until the agents whose turns were cancelled are gone, which takes them a moment.
-pub async fn parted() {
-    let parting = std::mem::take(&mut *PARTING.lock().unwrap_or_else(PoisonError::into_inner));
-    for turn in parting {
-        let _ = turn.await;
     }
 }
 

@@ -195,6 +195,7 @@ impl<'a> Draft<'a> {
             json: None,
             reasoning: (!self.reasoning.is_empty()).then(|| self.reasoning.into()),
             tool_calls,
+            asks: false,
             provider: provider.flatten(),
             session: None,
         })

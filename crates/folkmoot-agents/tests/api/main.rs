@@ -3,4 +3,5 @@
 mod asking;
 mod chat;
 mod protocols;
+mod remote;
 mod requests;

@@ -229,9 +229,12 @@ pub(super) fn agent(agent: &Agent) -> Value {
 pub(super) fn label(target: &Target) -> Option<String> {
     match target {
         Target::Model(model) if check::is_unset(model) => None,
-        Target::Model(_) | Target::Script(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) => {
-            target.label()
-        }
+        Target::Model(_)
+        | Target::Script(_)
+        | Target::Demo
+        | Target::Cli(_)
+        | Target::Acp(_)
+        | Target::A2a(_) => target.label(),
     }
 }
 

@@ -148,6 +148,7 @@ fn target(target: &Target) -> String {
         Target::Demo => "demo".to_owned(),
         Target::Cli(cli) => cli.to_string(),
         Target::Acp(acp) => acp.to_string(),
+        Target::A2a(a2a) => a2a.to_string(),
     }
 }
 

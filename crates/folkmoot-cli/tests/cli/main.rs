@@ -32,6 +32,7 @@ mod plan;
 mod processes;
 mod readme;
 mod records;
+mod remote;
 mod reports;
 #[cfg(unix)]
 mod resuming;

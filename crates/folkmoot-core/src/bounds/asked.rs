@@ -34,15 +34,16 @@ impl<'a> Asked<'a> {
         Asked { agent, target, is_metered, leads: false }
     }
 
-    /// Whether it may ask for tools, so that a turn may take as many requests as the agent may. A
+    /// Whether it may ask for tools, or for the word of a person, so that a turn may take as many requests as the agent may. A
     /// model that has no tools asks for none.
     pub(super) fn has_tools(&self) -> bool {
         match self.target {
             Target::Model(_) | Target::Script(_) if self.leads => true,
             Target::Model(_) => !self.agent.grants.is_empty(),
             Target::Script(script) => replies(script).any(|it| tool_calls(it) > 0),
-            // It uses tools of its own.
+            // They use tools of their own.
             Target::Demo | Target::Cli(_) | Target::Acp(_) => false,
+            Target::A2a(_) => true,
         }
     }
 
@@ -55,14 +56,16 @@ impl<'a> Asked<'a> {
             Target::Script(script) => {
                 Most::of(replies(script).map(tool_calls).max().unwrap_or_default())
             }
-            Target::Demo | Target::Cli(_) | Target::Acp(_) => Most::NOTHING,
+            Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => Most::NOTHING,
         }
     }
 
     /// Whether it may say that a person has to answer something first.
     pub(super) fn may_ask(&self) -> bool {
         match self.target {
-            Target::Model(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) => true,
+            Target::Model(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => {
+                true
+            }
             Target::Script(script) => {
                 let mut says = replies(script).filter_map(|it| it.outcome().ok());
                 script.replies.is_empty() || says.any(|it| asks(&it))
@@ -100,7 +103,7 @@ impl<'a> Asked<'a> {
                 .times(self.attempts())
             }
             Target::Demo => Used::exactly(DEMO_USAGE).times(self.attempts()),
-            Target::Cli(_) | Target::Acp(_) => Used::UNKNOWN,
+            Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => Used::UNKNOWN,
         }
     }
 
@@ -131,7 +134,7 @@ impl<'a> Asked<'a> {
             }
             Target::Demo => DEMO_USAGE,
             // What it reads and writes is its own business.
-            Target::Cli(_) | Target::Acp(_) => Tokens::default(),
+            Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => Tokens::default(),
         }
     }
 
@@ -149,7 +152,7 @@ impl<'a> Asked<'a> {
             Target::Script(script) if script.replies.is_empty() => longest(script).or(read),
             Target::Script(script) => longest(script),
             Target::Demo => read + DEMO_REPLY,
-            Target::Cli(_) | Target::Acp(_) => Most::UNKNOWN,
+            Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => Most::UNKNOWN,
         }
     }
 
@@ -161,7 +164,9 @@ impl<'a> Asked<'a> {
     pub(super) fn model(&self) -> Option<&'a Model> {
         match self.target {
             Target::Model(model) => Some(model),
-            Target::Script(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) => None,
+            Target::Script(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => {
+                None
+            }
         }
     }
 

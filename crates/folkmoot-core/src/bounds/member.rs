@@ -190,7 +190,9 @@ impl<'a> Member<'a> {
         // Under another label the script goes on as it is.
         let goes_on = |it: &Fallback| match &it.target {
             Target::Script(it) => it.replies == script.replies && it.rules == script.rules,
-            Target::Model(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) => false,
+            Target::Model(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => {
+                false
+            }
         };
         if !self.agent.fallbacks.is_empty() || !self.agent.economy.iter().all(goes_on) {
             return None;

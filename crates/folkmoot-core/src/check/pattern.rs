@@ -232,9 +232,11 @@ impl<'a> Casting<'a> {
                 Target::Script(script) => {
                     Target::Script(crate::team::Script { label: Some((&*name).into()), ..script })
                 }
-                target @ (Target::Model(_) | Target::Cli(_) | Target::Acp(_) | Target::Demo) => {
-                    target
-                }
+                target @ (Target::Model(_)
+                | Target::Cli(_)
+                | Target::Acp(_)
+                | Target::A2a(_)
+                | Target::Demo) => target,
             };
             return ((target, fallbacks), name);
         }

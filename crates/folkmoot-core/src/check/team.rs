@@ -15,8 +15,8 @@ use crate::{
     money::Money,
     names::{slug, suggestion},
     team::{
-        Acp, Agent, AgentId, Cli, CliInput, CliOutput, CliProgram, ECONOMY, FIRST_TARGET, Fallback,
-        MAX_STEPS, Model, OwnProgram, PARENT, Sandbox, Target, Team,
+        A2a, Acp, Agent, AgentId, Cli, CliInput, CliOutput, CliProgram, ECONOMY, FIRST_TARGET,
+        Fallback, MAX_STEPS, Model, OwnProgram, PARENT, Sandbox, Target, Team,
     },
 };
 
@@ -316,6 +316,9 @@ impl Builder<'_> {
         if let Some(acp) = fields.fields("acp") {
             return alone(Target::Acp(Acp { command: acp.texts("command") }));
         }
+        if let Some(a2a) = fields.fields("a2a") {
+            return alone(self.remote(a2a));
+        }
         if BACK_ENDS.into_iter().any(|key| fields.is_broken(key)) {
             return alone(unset());
         }
@@ -339,6 +342,18 @@ impl Builder<'_> {
             return unset();
         };
         Target::Cli(Cli { program, model: None })
+    }
+
+    /// A remote agent.
+    fn remote(&mut self, fields: &Fields) -> Target {
+        let url = fields.text("url").cloned().unwrap_or_default();
+        let is_address = ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme));
+        if let (Some(item), false) = (fields.get("url"), is_address) {
+            let message = format!("{} is no address of a remote agent", quoted(&url));
+            let help = "it begins with https://, or http:// on this machine".to_owned();
+            self.told.push(Diagnostic::error("bad_value", message).at(&item.place).help(help));
+        }
+        Target::A2a(A2a { url, key_env: fields.text("key_env").cloned() })
     }
 
     /// Nothing answers: that keeps a run from starting, but a file is no worse for it. Where it has
@@ -396,14 +411,14 @@ impl Builder<'_> {
         for (named, agent) in named.iter().zip(agents) {
             let Some(limit) = limit_of(named.fields).or_else(|| run.clone()) else { continue };
             let help = || "limit calls and time instead".to_owned();
-            if let Some(name) = agent.target.coding_agent() {
+            if let Some(name) = agent.target.unmetered() {
                 let message =
                     format!("the limit cannot be kept: nobody knows what {name} will use");
                 let told = Diagnostic::error("unbounded_agent", message).at(&limit);
                 self.told.push(told.help(help()));
             }
             agent.fallbacks.retain(|Fallback { number, target }| {
-                let Some(name) = target.coding_agent() else { return true };
+                let Some(name) = target.unmetered() else { return true };
                 let why = format!("nobody knows what {name} will use, and a limit is to be kept");
                 let told = left_out_of(&agent.name, *number, &why).at(&limit);
                 self.told.push(told.help(help()));
@@ -461,7 +476,7 @@ pub fn left_out_of(whose: &str, number: u32, why: &str) -> Diagnostic {
 fn unpriced(target: &Target) -> Option<&Model> {
     match target {
         Target::Model(model) => Some(model).filter(|it| it.price.is_none() && !is_unset(it)),
-        Target::Script(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) => None,
+        Target::Script(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => None,
     }
 }
 

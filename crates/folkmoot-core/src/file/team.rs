@@ -77,7 +77,7 @@ const RUNNING: &[Field] = &[
     Field::new("demo", Shape::Flag, "Whether it gives canned offline replies.").default("false"),
     Field::new("acp", Shape::Record(&ACP), ACP.doc),
     Field::new("cli", Shape::TextOr(&CLI), CLI.doc),
-    Field::new("a2a", Shape::Later, "A remote A2A agent that answers for it."),
+    Field::new("a2a", Shape::Record(&A2A), A2A.doc),
     Field::new("grants", TEXTS, "The tools it may use: file.read, shell, …")
         .default("[]; what is not granted is denied"),
     Field::new("max_steps", Shape::Whole { min: 1, max: 1000 }, "Model calls in one turn.")
@@ -95,6 +95,17 @@ static ACP: Record = Record {
     noun: "key",
     doc: "A coding agent that is talked to in the Agent Client Protocol.",
     groups: &[&[COMMAND]],
+};
+
+static A2A: Record = Record {
+    name: "a2a",
+    noun: "key",
+    doc: "A remote agent that is talked to in the Agent2Agent protocol.",
+    groups: &[&[
+        Field::new("url", Shape::Text, "Where its card is: its own address, or the host's.")
+            .required(),
+        Field::new("key_env", Shape::Text, "The variable that holds the key it wants to see."),
+    ]],
 };
 
 /// A program to be started.

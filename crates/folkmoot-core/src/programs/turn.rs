@@ -15,11 +15,11 @@ use crate::{
     team::{Agent, ECONOMY, FIRST_TARGET},
 };
 
-/// Takes a turn named `name`; gives the reply that wants no more tools.
+/// Takes a turn named `name`; gives the reply that wants nothing more.
 pub(crate) fn take(cx: &Scope, name: &str, agent: &Agent, prompt: Prompt) -> Step<Reply> {
     let mut turn = Turn::begin(cx, name, agent, prompt)?;
     turn.go_on(|| true)?;
-    Ok(if turn.wants_tools() { out_of_steps(agent, turn.reply) } else { turn.reply })
+    Ok(if turn.is_open() { out_of_steps(agent, turn.reply) } else { turn.reply })
 }
 
 /// A turn as far as it has come.
@@ -32,6 +32,7 @@ pub(crate) struct Turn<'a, 's> {
     first: Key,
     steps: u32,
     tools: u32,
+    questions: u32,
 }
 
 impl<'a, 's> Turn<'a, 's> {
@@ -50,17 +51,29 @@ impl<'a, 's> Turn<'a, 's> {
             chain.ask(&place, "model-1", prompt)?
         };
         let first = if agent.grants.is_empty() { cx.key(name) } else { place.key("model-1") };
-        Ok(Turn { reply, agent, chain, place, first, steps: 1, tools: 0 })
+        Ok(Turn { reply, agent, chain, place, first, steps: 1, tools: 0, questions: 0 })
     }
 
-    /// Whether the latest reply wants tools.
-    pub(crate) fn wants_tools(&self) -> bool {
-        !tool_calls(&self.reply).is_empty()
+    /// Whether the latest reply wants something before there is a final one: tools, or the word of a
+    /// person (rules.md 1.12).
+    pub(crate) fn is_open(&self) -> bool {
+        !tool_calls(&self.reply).is_empty() || asks(&self.reply)
     }
 
-    /// Lets it use its tools, as long as it wants to, has steps left and `may` go on.
+    /// Lets it use its tools and hear from people, as long as it wants to, has steps left and `may` go
+    /// on.
     pub(crate) fn go_on(&mut self, may: impl Fn() -> bool) -> Step<()> {
-        while self.wants_tools() && self.steps < self.agent.max_steps && may() {
+        while self.is_open() && self.steps < self.agent.max_steps && may() {
+            if asks(&self.reply) {
+                let told = self.ask_person()?;
+                if told.is_stopped() {
+                    self.reply.outcome = told.outcome;
+                    return Ok(());
+                }
+                // As it is, in no frame: what asked may be a program.
+                self.ask(Prompt::after(&self.reply).result(&told))?;
+                continue;
+            }
             let calls = tool_calls(&self.reply).to_vec();
             let place = self.place.going_on(&self.first);
             let results = place.all(&calls, |call| {
@@ -75,6 +88,14 @@ impl<'a, 's> Turn<'a, 's> {
             self.ask(prompt)?;
         }
         Ok(())
+    }
+
+    fn ask_person(&mut self) -> Step<Reply> {
+        self.questions += 1;
+        let prompt = Prompt::default().quote(&self.reply);
+        let question = Call::Person { agent: self.agent.id.clone(), prompt };
+        let place = self.place.going_on(&self.first);
+        place.call(&format!("person-{}", self.questions), question)
     }
 
     /// Asks once more.
@@ -147,6 +168,10 @@ fn tool_calls(reply: &Reply) -> &[ToolCall] {
     reply.contribution().map_or(&[], |answer| &answer.tool_calls)
 }
 
+fn asks(reply: &Reply) -> bool {
+    reply.contribution().is_some_and(|answer| answer.asks)
+}
+
 /// What is not granted is not executed: the model is told, and the refusal is recorded.
 fn use_tool(turn: &Scope, name: &str, agent: &Agent, request: &ToolCall) -> Step<Reply> {
     let call = Call::Tool { agent: agent.id.clone(), request: request.clone(), repeatable: false };
@@ -168,12 +193,18 @@ mod tests {
     use expect_test::expect;
     use serde_json::json;
 
+    use std::sync::Arc;
+
     use super::*;
     use crate::{
+        call::{Answer, Usage},
+        known::Entry,
         programs::{Broadcast, Clocks},
+        run::Run,
+        sim::{Happening, Sim, World},
         spec::{Collaboration, Spec},
-        team::{Fallback, Says, Script, ScriptRule, ScriptedReply, Target},
-        testing::{agent, check, ids, play, spec},
+        team::{A2a, Fallback, Says, Script, ScriptRule, ScriptedReply, Target},
+        testing::{agent, check, ids, play, spec, story},
         time::Duration,
         view,
     };
@@ -261,6 +292,38 @@ mod tests {
               {"round":1,"kind":"broadcast","responses":{"a":"I see"}}
         "#]],
         );
+    }
+
+    /// A remote agent that wants to hear a word from a person first.
+    struct Remote;
+
+    impl World for Remote {
+        fn answer(&mut self, _: &Spec, _: &Run, key: &Key, _: &Entry) -> Option<Happening> {
+            let answer = match key.as_str() {
+                "round-1/a" => Answer { asks: true, ..Answer::text("which city?") },
+                "round-1/a/person-1" => Answer::text("Bergen"),
+                _ => Answer::text("rain"),
+            };
+            let (after, usage) = (Duration(0), Usage::default());
+            Some(Happening { after, outcome: Ok(Arc::new(answer)), usage })
+        }
+    }
+
+    #[test]
+    fn what_asks_a_person_goes_on_with_what_that_one_says() {
+        let mut spec = turn(Vec::new(), Vec::new());
+        let agent = &mut spec.team.agents[0];
+        agent.grants.clear();
+        agent.target = Target::A2a(A2a { url: "https://weather.example".into(), key_env: None });
+        let sim = Sim::start(Arc::new(spec), 0, 0, &mut Remote).finish(&mut Remote);
+        expect![[r#"
+              1     0 started
+              2     0 asked round-1/a [task]
+              3     0 answered round-1/a: which city?
+              4     0 asked round-1/a/person-1 [quote round-1/a]
+            = needs_input : None
+        "#]]
+        .assert_eq(&story(&sim));
     }
 
     #[test]

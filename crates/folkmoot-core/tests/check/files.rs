@@ -223,9 +223,6 @@ fn what_is_not_built_yet_is_refused_not_ignored() {
     Case::new(
         "\
 agents:
-  - { name: a, cli: codex }
-  - { name: b, acp: { command: [x] } }
-  - { name: c, a2a: { url: x } }
   - { name: d, team: other.yaml }
   - { name: e, file: e.md }
 mcp_servers: {}
@@ -234,12 +231,11 @@ collaboration: { topology: star, agents: [a], max_iteration: 3 }
 ",
     )
     .tells(&expect![[r#"
-        4:21 agents[2].a2a error[not_supported_yet] a2a is not supported by this version
-        5:22 agents[3].team error[not_supported_yet] team is not supported by this version
-        6:22 agents[4].file error[not_supported_yet] file is not supported by this version
-        7:14 mcp_servers error[not_supported_yet] mcp_servers is not supported by this version
-        8:14 agents_from error[not_supported_yet] agents_from is not supported by this version
-        9:47 collaboration.max_iteration error[unknown_key] unknown parameter "max_iteration" | help: did you mean "max_iterations"?
+        2:22 agents[0].team error[not_supported_yet] team is not supported by this version
+        3:22 agents[1].file error[not_supported_yet] file is not supported by this version
+        4:14 mcp_servers error[not_supported_yet] mcp_servers is not supported by this version
+        5:14 agents_from error[not_supported_yet] agents_from is not supported by this version
+        6:47 collaboration.max_iteration error[unknown_key] unknown parameter "max_iteration" | help: did you mean "max_iterations"?
     "#]]);
     let file = "agents: [{ name: a, demo: true }]\ncollaboration: { program: roundtable }\n";
     let checked = Case::new(file).check();

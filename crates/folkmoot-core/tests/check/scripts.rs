@@ -14,7 +14,11 @@ fn script(script: &str) -> Script {
     let file = format!("agents: [{{ name: a, script: {script} }}]\n");
     match Case::new(&file).spec().team.agents.remove(0).target {
         Target::Script(script) => script,
-        other @ (Target::Model(_) | Target::Demo | Target::Cli(_) | Target::Acp(_)) => {
+        other @ (Target::Model(_)
+        | Target::Demo
+        | Target::Cli(_)
+        | Target::Acp(_)
+        | Target::A2a(_)) => {
             panic!("{other:?}")
         }
     }

@@ -267,7 +267,7 @@ async fn whoever_no_longer_waits_has_it_told_and_ended() {
         (response, _) = stand.ask() => panic!("{response:?}"),
         () = waits => {}
     }
-    acp::parted().await;
+    crate::parted().await;
     let told = fs::read_to_string(stand.path("work/told")).expect("it was told");
     assert!(told.contains("session/cancel"), "{told}");
     assert_eq!(stand.left_behind(), 0);

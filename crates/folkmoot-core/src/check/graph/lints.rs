@@ -206,7 +206,9 @@ impl Lints<'_> {
             Target::Model(model) if is_unset(model) => None,
             Target::Model(model) => Some(model.to_string().into()),
             Target::Script(script) => script.label.clone(),
-            target @ (Target::Cli(_) | Target::Acp(_)) => target.label().map(Into::into),
+            target @ (Target::Cli(_) | Target::Acp(_) | Target::A2a(_)) => {
+                target.label().map(Into::into)
+            }
             Target::Demo => None,
         }
     }

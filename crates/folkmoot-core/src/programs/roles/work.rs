@@ -171,7 +171,7 @@ impl<'a, 's> Work<'a, 's> {
         let mut turn = turn::Turn::begin(&timed, name, agent, self.prompt(role))?;
         let most = self.roles.hand_off_at.get(&agent.id).copied().unwrap_or(u64::MAX);
         turn.go_on(|| self.cx.consumed_by(&agent.id) < most)?;
-        let is_incomplete = turn.wants_tools();
+        let is_incomplete = turn.is_open();
         if is_incomplete {
             turn.ask(self.ask_again(&turn.reply, hand_off_now(language(self.cx))))?;
         }

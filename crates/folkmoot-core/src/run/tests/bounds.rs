@@ -65,8 +65,10 @@ impl World for Honest {
                         let (outcome, usage) = demo(&mut random, fails, &messages);
                         (outcome, with_attempts(&mut random, agent, entry, usage))
                     }
-                    Target::Cli(_) | Target::Acp(_) if fails => (Err(failed()), Usage::default()),
-                    Target::Cli(_) | Target::Acp(_) => {
+                    Target::Cli(_) | Target::Acp(_) | Target::A2a(_) if fails => {
+                        (Err(failed()), Usage::default())
+                    }
+                    Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => {
                         (Ok(text(&mut random, 3000)), Usage::default())
                     }
                 };
