@@ -18,6 +18,7 @@ pub mod known;
 pub mod limits;
 pub mod log;
 mod loops;
+pub mod mail;
 pub mod money;
 pub mod names;
 pub mod plan;
