@@ -131,6 +131,17 @@ impl App {
         Stream::new(run.as_str(), Sink::stdout(self.secrets.clone()))
     }
 
+    /// Waits until what was printed is written, and tells if it could not be; nothing is printed behind
+    /// it.
+    pub(crate) fn printed(&self) -> std::io::Result<()> {
+        self.out.end()
+    }
+
+    /// Whose mailboxes are meant: those of the config's `owner`, else the user's.
+    pub(crate) fn owner(&self) -> std::result::Result<String, Refusal> {
+        Ok(self.config()?.owner().map_or_else(user, str::to_owned))
+    }
+
     /// Waits until everything is written, and tells what could not be.
     pub(crate) fn close(&self) -> std::io::Result<()> {
         self.err.close()?;
@@ -236,6 +247,13 @@ impl Kept {
     pub(crate) fn engine_to_go_on(self, app: &App) -> Result<Engine> {
         if self.is_file { app.engine() } else { Ok(self.engine) }
     }
+}
+
+/// What this user is called.
+pub(crate) fn user() -> String {
+    let names = ["USER", "LOGNAME", "USERNAME"].into_iter();
+    let name = names.filter_map(config::variable).find(|name| !name.trim().is_empty());
+    name.unwrap_or_else(|| "user".to_owned())
 }
 
 /// The wall clock, in microseconds since 1970.

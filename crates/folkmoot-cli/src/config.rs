@@ -47,6 +47,7 @@ pub(crate) struct Config {
     max_output_tokens: BTreeMap<String, u64>,
     context_windows: BTreeMap<String, u64>,
     reach: Reach,
+    owner: Option<String>,
 }
 
 /// A value, and the place where it stands.
@@ -78,6 +79,8 @@ struct File {
     /// The most tokens a request and its reply may have together, by `provider/model`.
     context_windows: BTreeMap<String, u64>,
     fetch: Fetch,
+    /// Whose mailboxes and boards are meant.
+    owner: Option<String>,
 }
 
 /// What the tool `fetch` may do.
@@ -196,6 +199,7 @@ impl Config {
             max_output_tokens: file.max_output_tokens,
             context_windows: file.context_windows,
             reach: file.fetch.allow,
+            owner: file.owner,
         }
     }
 
@@ -207,6 +211,7 @@ impl Config {
         self.max_output_tokens.extend(over.max_output_tokens);
         self.context_windows.extend(over.context_windows);
         self.reach.extend(over.reach);
+        self.owner = over.owner.or(self.owner.take());
         self
     }
 
@@ -221,6 +226,11 @@ impl Config {
             Refusal { help, ..bad(&place, &message) }
         };
         catalog.faults().into_iter().map(told).collect()
+    }
+
+    /// Whose mailboxes and boards are meant, if that is said.
+    pub(crate) fn owner(&self) -> Option<&str> {
+        self.owner.as_deref()
     }
 
     /// The hosts that pages may be fetched from though their addresses are private.

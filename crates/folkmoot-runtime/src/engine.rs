@@ -261,6 +261,7 @@ pub struct Change {
 }
 
 /// Starts, loads, lists, forks, watches and checks runs.
+#[derive(Clone)]
 pub struct Engine {
     world: Arc<World>,
 }
@@ -327,6 +328,10 @@ impl Engine {
 
     pub(crate) fn store(&self) -> &dyn Store {
         &*self.world.store
+    }
+
+    pub(crate) fn wall(&self) -> u64 {
+        (self.world.wall)()
     }
 
     /// Makes a run of a checked spec; nothing happens before it is driven.

@@ -9,6 +9,7 @@ pub mod driver;
 pub mod engine;
 pub mod export;
 pub mod gates;
+pub mod mail;
 pub mod notices;
 pub mod place;
 pub mod store;

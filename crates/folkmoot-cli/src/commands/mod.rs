@@ -16,6 +16,7 @@ mod export;
 mod fork;
 mod graph;
 mod init;
+mod mail;
 mod models;
 mod new_file;
 mod plan;
@@ -66,6 +67,7 @@ pub(crate) enum Command {
     Replay(replay::Replay),
     Verify(verify::Verify),
     Export(export::Export),
+    Mail(mail::Mail),
     Init(init::Init),
     Agents(agents::Agents),
     Models(models::Models),
@@ -104,6 +106,7 @@ impl Command {
             Command::Replay(it) => it.run(app).await,
             Command::Verify(it) => it.run(app).await,
             Command::Export(it) => it.run(app).await,
+            Command::Mail(it) => it.run(app).await,
             Command::Init(it) => it.run(app),
             Command::Agents(it) => it.run(app),
             Command::Models(it) => it.run(app),

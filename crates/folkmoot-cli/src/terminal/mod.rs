@@ -19,6 +19,7 @@ mod filter;
 mod incoming;
 pub(crate) mod json;
 pub(crate) mod live;
+pub(crate) mod mail;
 pub(crate) mod meter;
 mod pace;
 pub(crate) mod plain;

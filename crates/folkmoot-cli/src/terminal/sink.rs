@@ -82,14 +82,19 @@ impl Sink {
     /// Waits until everything is written. Fails if some of it could not be, unless that was because
     /// nobody reads any longer.
     pub(crate) fn close(&self) -> io::Result<()> {
+        match self.end() {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            ended => ended,
+        }
+    }
+
+    /// The same, but fails too if nobody reads any longer.
+    pub(crate) fn end(&self) -> io::Result<()> {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Queue { texts, writer }) = queue else { return Ok(()) };
         drop(texts);
-        match writer.join() {
-            Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-            Ok(_) => Ok(()),
-            Err(_) => Err(io::Error::other("the thread that writes output panicked")),
-        }
+        let panicked = || Err(io::Error::other("the thread that writes output panicked"));
+        writer.join().unwrap_or_else(|_| panicked())
     }
 }
 

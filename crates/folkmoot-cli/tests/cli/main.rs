@@ -24,6 +24,7 @@ mod led;
 mod limits;
 #[cfg(unix)]
 mod machine;
+mod mail;
 mod matching;
 mod models;
 mod patterns;

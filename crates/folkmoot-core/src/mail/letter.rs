@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use serde::Serialize;
 
-use super::{Deliver, Message, Reader};
+use super::{Deliver, Message, Party};
 
 /// How the delivery of a message stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -49,7 +49,7 @@ pub struct Letter {
     /// How often it was delivered.
     pub attempt: u32,
     /// The latest delivery: to whom, when, and the number of the row that tells of it.
-    pub read: Option<(Reader, u64, u64)>,
+    pub read: Option<(Party, u64, u64)>,
     pub(super) released: bool,
     /// Deliveries that count against its limit.
     pub(super) spent: u32,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Deliver, Event, LEASE, MAX_LEASE, MAX_WAIT, Message, Reader, Refused, Row,
+    Deliver, Event, LEASE, MAX_LEASE, MAX_WAIT, Message, Party, Refused, Row,
     letter::{Hold, Letter, State, seconds},
 };
 
@@ -173,7 +173,7 @@ impl Mailbox {
         id: Option<&str>,
         lease_s: Option<u64>,
         lease: Arc<str>,
-        by: Reader,
+        by: Party,
     ) -> Result<Option<Reading>, Refused> {
         let now = self.now(now);
         let until = now.saturating_add(seconds(lease_length(lease_s)?));

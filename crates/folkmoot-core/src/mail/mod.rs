@@ -110,15 +110,15 @@ pub enum Deliver {
     },
 }
 
-/// Who reads, and where.
+/// Who writes or reads, and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reader {
-    /// Who reads.
+pub struct Party {
+    /// Its name.
     pub name: Arc<str>,
-    /// The run in which it is read.
+    /// The run in which it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Arc<str>>,
-    /// The call that reads it.
+    /// The call with which it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Arc<str>>,
 }
@@ -161,8 +161,8 @@ pub enum Event {
         lease: Arc<str>,
         /// When the lease runs out.
         until: u64,
-        /// Who reads.
-        by: Reader,
+        /// Its name.
+        by: Party,
     },
     /// The reader needs longer.
     Extended {
@@ -260,12 +260,10 @@ impl Draft {
         if let Some(ttl) = self.ttl_s.filter(|ttl| *ttl == 0 || !within(*ttl)) {
             return bad("ttl_s", format!("is 1 to {MAX_WAIT} seconds, not {ttl}"));
         }
-        match &self.deliver {
-            Deliver::DelayS(delay) if !within(*delay) => {
-                return bad("deliver.delay_s", format!("is 0 to {MAX_WAIT} seconds, not {delay}"));
-            }
-            Deliver::Now | Deliver::AfterCurrent | Deliver::At(_) | Deliver::DelayS(_) => {}
-            Deliver::OnPhase { .. } => {}
+        if let Deliver::DelayS(delay) = &self.deliver
+            && !within(*delay)
+        {
+            return bad("deliver.delay_s", format!("is 0 to {MAX_WAIT} seconds, not {delay}"));
         }
         if !(1..=100).contains(&self.max_attempts) {
             return bad("max_attempts", format!("is 1 to 100, not {}", self.max_attempts));

@@ -44,7 +44,7 @@ impl Bench {
     fn read(&mut self, now: u64) -> Option<Reading> {
         self.leases += 1;
         let lease = format!("l{}", self.leases).into();
-        let by = Reader { name: "b".into(), ..Reader::default() };
+        let by = Party { name: "b".into(), ..Party::default() };
         let reading =
             self.mailbox.read(now, None, Some(10), lease, by).expect("ten seconds are fine")?;
         self.add(reading.row.clone());
@@ -176,7 +176,7 @@ fn what_nobody_reads_in_time_expires_and_what_is_lent_then_does_when_it_comes_ba
 fn a_call_that_asks_again_gets_what_it_holds() {
     let mut bench = Bench::default();
     bench.send(0, "a", says("x"), &[]).expect("it is fine");
-    let by = Reader { name: "b".into(), run: Some("r".into()), call: Some("step-1/mail-1".into()) };
+    let by = Party { name: "b".into(), run: Some("r".into()), call: Some("step-1/mail-1".into()) };
     let read =
         |bench: &Bench, lease: &str| bench.mailbox.read(0, None, None, lease.into(), by.clone());
     let first = read(&bench, "l1").expect("fine").expect("it is there");
@@ -216,7 +216,7 @@ fn every_limit_holds_at_its_edge() {
         assert_eq!(draft.check().is_ok(), fits, "{:?}", draft.ttl_s);
     }
     for (lease, fits) in [(0, false), (1, true), (MAX_LEASE, true), (MAX_LEASE + 1, false)] {
-        let read = Mailbox::default().read(0, None, Some(lease), "l".into(), Reader::default());
+        let read = Mailbox::default().read(0, None, Some(lease), "l".into(), Party::default());
         assert_eq!(read.is_ok(), fits, "{lease}");
     }
 }
