@@ -3,6 +3,7 @@
 //! Deliberately absent: I/O, clocks, randomness, async, unordered maps. A run is a pure function of
 //! a checked [`spec::Spec`] and an append-only log of [`event::Record`]s.
 
+pub mod board;
 pub mod bounds;
 pub mod call;
 pub mod check;

@@ -4,10 +4,12 @@
 //! [`tools::Toolbox`] and [`gates::Gates`]) to the world, and [`store::Store`] to what is kept.
 
 pub mod backend;
+pub mod boards;
 pub mod controllers;
 pub mod driver;
 pub mod engine;
 pub mod export;
+pub mod folds;
 pub mod gates;
 pub mod mail;
 pub mod notices;

@@ -1,7 +1,6 @@
 //! Mailboxes in the store: what `folkmoot mail` and the tools `mail.*` do (messaging.md §1).
 //!
-//! Each mailbox is a stream of its own, `mail/OWNER/NAME`, folded anew for each request; what is to be
-//! appended follows the row that the fold ended with, so of two that write at once one decides again.
+//! Each mailbox is a stream of its own, `mail/OWNER/NAME`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,7 +15,8 @@ use thiserror::Error;
 
 use crate::{
     engine::{Engine, EngineError, RunId},
-    store::{Append, Store, StoreError, StreamId},
+    folds::{self, FoldError},
+    store::{Store, StoreError, StreamId},
 };
 
 /// Streams of mailboxes begin with this.
@@ -24,12 +24,6 @@ const MAIL: &str = "mail/";
 
 /// The most mailboxes and runs that are looked through.
 const MANY: usize = 10_000;
-
-/// How many rows are read at a time.
-const PAGE: usize = 1_000;
-
-/// How often a request is decided anew because somebody else wrote meanwhile.
-const AGAIN: usize = 1_000;
 
 /// The mailboxes of one owner.
 #[derive(Clone)]
@@ -55,17 +49,13 @@ pub enum MailError {
     NoSuchRun(Arc<str>),
     /// It could not be read or kept.
     #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A row that this version cannot take.
-    #[error("{stream}: row {seq} cannot be read: {why}")]
-    Unreadable {
-        /// The stream.
-        stream: StreamId,
-        /// The row.
-        seq: u64,
-        /// Why not.
-        why: String,
-    },
+    Kept(#[from] FoldError),
+}
+
+impl From<StoreError> for MailError {
+    fn from(error: StoreError) -> MailError {
+        MailError::Kept(error.into())
+    }
 }
 
 impl MailError {
@@ -75,7 +65,7 @@ impl MailError {
             MailError::Refused(refused) => refused.code(),
             MailError::NoSuchMailbox(_) | MailError::NoSuchRun(_) => "not_available",
             MailError::BadName(_) => "bad_value",
-            MailError::Store(_) | MailError::Unreadable { .. } => "unusable_store",
+            MailError::Kept(_) => "unusable_store",
         }
     }
 }
@@ -318,64 +308,28 @@ impl Mail {
     /// The mailbox in which a message is.
     async fn mailbox_of(&self, id: &str) -> Result<StreamId, MailError> {
         for stream in self.mailboxes().await? {
-            if self.load(&stream).await?.0.get(id).is_ok() {
+            if self.load(&stream).await?.get(id).is_ok() {
                 return Ok(stream);
             }
         }
         Err(Refused::NotAvailable(id.into()).into())
     }
 
-    /// Folds a mailbox; gives the number of its last row too.
-    async fn load(&self, stream: &StreamId) -> Result<(Mailbox, u64), MailError> {
-        let (mut mailbox, mut at) = (Mailbox::default(), 0);
-        loop {
-            let rows = self.store().read(stream, at, PAGE).await?;
-            if rows.is_empty() {
-                return Ok((mailbox, at));
-            }
-            for row in rows {
-                at = row.seq;
-                let told: Row = serde_json::from_str(&row.body).map_err(|error| {
-                    let (stream, seq) = (stream.clone(), row.seq);
-                    MailError::Unreadable { stream, seq, why: error.to_string() }
-                })?;
-                mailbox.apply(told);
-            }
-        }
+    async fn load(&self, stream: &StreamId) -> Result<Mailbox, MailError> {
+        Ok(folds::load(self.store(), stream).await?.0)
     }
 
-    /// Appends what is decided on what the mailbox is; decides anew where somebody else was faster.
     async fn change<T>(
         &self,
         stream: &StreamId,
         decide: impl Fn(&Mailbox) -> Result<(T, Vec<Row>), Refused>,
     ) -> Result<(T, Mailbox), MailError> {
-        let mut tries = 0;
-        loop {
-            let (mut mailbox, end) = self.load(stream).await?;
-            let (decided, rows) = decide(&mailbox)?;
-            if rows.is_empty() {
-                return Ok((decided, mailbox));
-            }
-            let body = |row: &Row| serde_json::to_string(row).expect("a row is plain data").into();
-            let append = Append::new(stream, end, rows.iter().map(body).collect());
-            tries += 1;
-            match self.store().append(append).await {
-                Err(StoreError::Conflict { .. }) if tries < AGAIN => {}
-                Err(error) => return Err(error.into()),
-                Ok(_) => {
-                    for row in rows {
-                        mailbox.apply(row);
-                    }
-                    return Ok((decided, mailbox));
-                }
-            }
-        }
+        Ok(folds::change(self.store(), stream, decide).await??)
     }
 
     /// The mailbox, in which is released what waited for something that has happened by now.
     async fn fresh(&self, stream: &StreamId) -> Result<Mailbox, MailError> {
-        let (mailbox, _) = self.load(stream).await?;
+        let mailbox = self.load(stream).await?;
         let mut came = BTreeMap::new();
         for letter in mailbox.letters().iter().filter(|letter| letter.waits()) {
             if let Some(what) = self.came(letter).await? {

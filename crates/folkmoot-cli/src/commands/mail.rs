@@ -74,7 +74,7 @@ struct Send {
     /// Delivers it after so long
     #[arg(long, value_name = "TIME", group = "when")]
     delay: Option<String>,
-    /// Delivers it when a phase of --run is over, as coding_complete
+    /// Delivers it when a phase of --run is over, as `coding_complete`
     #[arg(long, value_name = "NAME", group = "when", requires = "run")]
     on_phase: Option<String>,
     /// The run whose phase is meant
@@ -296,7 +296,7 @@ fn header(header: &Header) -> Value {
 fn refused(error: MailError) -> anyhow::Error {
     let message = error.to_string();
     match &error {
-        MailError::Store(_) | MailError::Unreadable { .. } => error.into(),
+        MailError::Kept(_) => error.into(),
         MailError::Refused(_)
         | MailError::NoSuchMailbox(_)
         | MailError::BadName(_)

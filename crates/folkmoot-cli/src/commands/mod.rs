@@ -3,6 +3,7 @@
 mod agents;
 mod amend;
 mod answer;
+mod board;
 mod broadcast;
 mod budget;
 mod cancel;
@@ -68,6 +69,7 @@ pub(crate) enum Command {
     Verify(verify::Verify),
     Export(export::Export),
     Mail(mail::Mail),
+    Board(board::Board),
     Init(init::Init),
     Agents(agents::Agents),
     Models(models::Models),
@@ -107,6 +109,7 @@ impl Command {
             Command::Verify(it) => it.run(app).await,
             Command::Export(it) => it.run(app).await,
             Command::Mail(it) => it.run(app).await,
+            Command::Board(it) => it.run(app).await,
             Command::Init(it) => it.run(app),
             Command::Agents(it) => it.run(app),
             Command::Models(it) => it.run(app),

@@ -1,5 +1,7 @@
 //! Mail as people read it.
 
+use std::fmt::Write;
+
 use folkmoot_core::mail::{Reading, State};
 use folkmoot_runtime::mail::Header;
 
@@ -61,14 +63,14 @@ pub(crate) fn message(screen: &Screen, reading: &Reading, is_lent: bool) -> Stri
     heading.extend((reading.attempt > 1).then(|| format!("attempt {}", reading.attempt)));
     heading.extend(reading.phase_missed.then(|| "its phase never came".to_owned()));
     heading.extend(is_lent.then(|| format!("lease {}", reading.lease)));
-    let mut page = screen.paint(Tone::Strong, &heading.join(" · "));
+    let mut page = screen.paint(Tone::Strong, heading.join(" · "));
     page.push('\n');
     for line in screen.text(&message.draft.body).lines() {
         page.push_str(format!("  {line}").trim_end());
         page.push('\n');
     }
     for reference in &message.draft.refs {
-        page.push_str(&format!("see {}\n", screen.line(reference)));
+        writeln!(page, "see {}", screen.line(reference)).expect("a string takes any text");
     }
     page
 }

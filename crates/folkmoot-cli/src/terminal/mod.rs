@@ -28,6 +28,7 @@ pub(crate) mod progress;
 pub(crate) mod result;
 pub(crate) mod sarif;
 pub(crate) mod screen;
+pub(crate) mod shared;
 pub(crate) mod show;
 pub(crate) mod sink;
 pub(crate) mod stream;

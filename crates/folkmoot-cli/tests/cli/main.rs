@@ -1,6 +1,7 @@
 //! The command line, proved on the real binary.
 
 mod bench;
+mod boards;
 mod check;
 #[cfg(unix)]
 mod clis;
