@@ -13,6 +13,7 @@ mod evidence;
 mod gate;
 mod http;
 mod known;
+mod machine;
 mod parting;
 mod patience;
 mod process;
@@ -22,6 +23,7 @@ mod retry;
 mod script;
 mod secret;
 mod secrets;
+mod snapshots;
 pub mod sse;
 #[cfg(test)]
 mod testing;
@@ -37,17 +39,19 @@ use folkmoot_core::{
 };
 use folkmoot_runtime::backend::{Backend, OnDelta, Request, Response};
 
-use self::{acp::Machine, api::Api, gate::Gates, http::Http, retry::Backoff};
+use self::{api::Api, gate::Gates, http::Http, machine::Machine, retry::Backoff};
 pub use self::{
     api::Recorded,
+    cli::installed::{Installed, installed},
     controller::Starter,
     evidence::Inspector,
     parting::parted,
     patience::Patience,
-    process::unenforceable,
+    process::{end_orphans, unenforceable},
     provider::{Protocol, ProviderConfig, ProviderStatus, Providers, Unusable},
     rehearsal::Rehearsal,
     secrets::Secrets,
+    snapshots::{Archive, Changes, Kept, NotPutBack, PutBack, Putting},
     tools::{Reach, Workbench},
 };
 
@@ -100,6 +104,11 @@ impl Agents {
         &self.providers
     }
 
+    fn machine(&self) -> Machine<'_> {
+        let Agents { environment: ours, closed, gates, backoff, .. } = self;
+        Machine { ours, closed, gates, backoff }
+    }
+
     /// Asks a provider which models it has, which costs nothing; tells why it cannot be used, if so.
     ///
     /// Servers without such a list count as well: they answer.
@@ -130,16 +139,12 @@ impl Backend for Agents {
             Target::Model(model) => self.ask_model(model, &request, on_delta).await,
             Target::Script(script) => script::perform(script, &request, on_delta).await,
             Target::Demo => demo::perform(&request, on_delta),
-            Target::Cli(cli) => cli::perform(cli, &self.environment, &request, on_delta).await,
+            Target::Cli(cli) => cli::perform(cli, self.machine(), &request, on_delta).await,
+            Target::Acp(acp) => acp::perform(acp, self.machine(), &request, on_delta).await,
             Target::A2a(a2a) => {
                 let Agents { http, patience, backoff, environment: ours, .. } = self;
                 let world = a2a::World { http, patience, backoff, ours };
                 a2a::perform(a2a, world, &request, on_delta).await
-            }
-            Target::Acp(acp) => {
-                let Agents { environment: ours, closed, gates, backoff, .. } = self;
-                let machine = Machine { ours, closed, gates, backoff };
-                acp::perform(acp, machine, &request, on_delta).await
             }
         }
     }

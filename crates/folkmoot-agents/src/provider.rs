@@ -16,6 +16,7 @@ use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::{
     api::{Wire, wire},
+    cli::installed,
     gate::Gate,
     known::{KNOWN, Known, Quirks},
     secret::Secret,
@@ -94,10 +95,12 @@ fn is_like_a_key(name: &str) -> bool {
         && has(char::is_ascii_uppercase)
 }
 
-/// Every provider that is known or configured.
+/// Every provider that is known or configured, and where coding agents are found.
 #[derive(Debug)]
 pub struct Providers {
     entries: Vec<Entry>,
+    /// The variable `PATH`.
+    path: Option<String>,
 }
 
 #[derive(Debug)]
@@ -208,7 +211,7 @@ impl Providers {
         let is_known = |name: &str| KNOWN.iter().any(|known| known.name == name);
         let own = configured.iter().filter(|(name, _)| !is_known(name));
         let own = own.map(|(name, config)| resolve(name, None, config, &env));
-        Providers { entries: known.chain(own).collect() }
+        Providers { entries: known.chain(own).collect(), path: env("PATH") }
     }
 
     /// What there is to say about each provider, the well-known ones first.
@@ -227,10 +230,11 @@ impl Providers {
         match target {
             Target::Model(model) if is_unset(model) => None,
             Target::Model(model) => self.check(&model.provider).err().map(|it| it.to_string()),
-            // Whether a program is installed shows when it is started.
-            Target::Script(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => {
-                None
+            Target::Cli(cli) => installed::lack(cli, self.path.as_deref()?),
+            Target::Acp(acp) => {
+                installed::lack_of(acp, acp.command.first()?, self.path.as_deref()?)
             }
+            Target::Script(_) | Target::Demo | Target::A2a(_) => None,
         }
     }
 

@@ -13,8 +13,10 @@ use crate::{gate::Gate, patience::Patience};
 /// An attempt that gave no answer; nothing it brought is used.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Failure {
-    /// Its kind, which alone decides about a further attempt.
+    /// Its kind.
     pub kind: FailureKind,
+    /// How often it is answered by a further attempt, as its kind says unless more is known.
+    pub again: Again,
     /// What happened, in words for people.
     pub text: String,
     /// How long the provider asks to wait.
@@ -26,7 +28,8 @@ pub(crate) struct Failure {
 impl Failure {
     /// A failure that cost nothing and gives no hint.
     pub(crate) fn new(kind: FailureKind, text: impl Into<String>) -> Failure {
-        Failure { kind, text: text.into(), hint: None, usage: Usage::default() }
+        let again = kind.again();
+        Failure { kind, again, text: text.into(), hint: None, usage: Usage::default() }
     }
 }
 
@@ -122,7 +125,7 @@ impl Terms<'_> {
             let is_paid_up = self.is_metered && wasted.tokens.total() > 0;
             let is_due = attempt <= self.retries
                 && !is_paid_up
-                && match failure.kind.again() {
+                && match failure.again {
                     Again::Never => false,
                     Again::Once => !std::mem::replace(&mut had_its_once, true),
                     Again::Always => true,

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use folkmoot_agents::{Agents, Inspector, Providers, Secrets, Starter, Workbench};
+use folkmoot_agents::{Agents, Archive, Inspector, Providers, Secrets, Starter, Workbench};
 use folkmoot_runtime::{
     engine::{Engine, EngineError, RunId},
     export,
@@ -165,7 +165,21 @@ impl App {
         let engine = Engine::new(store, Arc::new(agents), tools, "folkmoot");
         let gates = Arc::new(Inspector::new(config::environment()));
         let controllers = Arc::new(Starter::new(config::environment()));
-        Ok(engine.with_gates(gates).with_controllers(controllers))
+        let engine = engine.with_gates(gates).with_controllers(controllers);
+        Ok(engine.with_snapshots(Arc::new(self.archive()?)))
+    }
+
+    /// Where the files of workspaces are kept: beside the file in which runs are kept.
+    pub(crate) fn archive(&self) -> Result<Archive> {
+        let path = config::variable("PATH").unwrap_or_default();
+        Ok(Archive::new(self.beside("-files")?, &path))
+    }
+
+    /// The path of the state file with this end.
+    fn beside(&self, end: &str) -> Result<PathBuf> {
+        let mut path = self.state_file()?.into_os_string();
+        path.push(end);
+        Ok(std::path::absolute(PathBuf::from(path))?)
     }
 
     /// The tools of this machine, which keep their hands off the file in which runs are kept.
@@ -174,15 +188,10 @@ impl App {
         Ok(Workbench::new(config::environment(), self.closed()?, reach))
     }
 
-    /// The file in which runs are kept, and those beside it.
+    /// The file in which runs are kept, and what is kept beside it.
     fn closed(&self) -> Result<Vec<PathBuf>> {
-        let file = self.state_file()?.into_os_string();
-        let beside = ["", "-wal", "-shm", "-journal"].map(|end| {
-            let mut path = file.clone();
-            path.push(end);
-            PathBuf::from(path)
-        });
-        Ok(beside.to_vec())
+        let ends = ["", "-wal", "-shm", "-journal", "-files"];
+        ends.into_iter().map(|end| self.beside(end)).collect()
     }
 
     /// Whether a secret of this machine occurs in `text`.

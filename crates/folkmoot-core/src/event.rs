@@ -157,6 +157,15 @@ pub enum Event {
         /// The wall clock, in microseconds since 1970.
         wall: u64,
     },
+    /// The files of the workspace were looked at before a call begins that may change them (agents.md
+    /// §10); it begins only now.
+    Saved {
+        /// The call.
+        key: Key,
+        /// Where they are kept.
+        #[serde(flatten)]
+        files: Files,
+    },
 
     /// A call is started.
     Asked {
@@ -221,7 +230,8 @@ impl Event {
             | Event::Amended { .. }
             | Event::CancelRequested
             | Event::Ticked
-            | Event::Woken { .. } => false,
+            | Event::Woken { .. }
+            | Event::Saved { .. } => false,
         }
     }
 
@@ -239,6 +249,7 @@ impl Event {
             | Event::CancelRequested
             | Event::Ticked
             | Event::Woken { .. }
+            | Event::Saved { .. }
             | Event::Withdrawn { .. }
             | Event::Ended { .. } => None,
         }
@@ -251,6 +262,7 @@ impl Event {
             | Event::Prompted { key, .. }
             | Event::Answered { key, .. }
             | Event::Amended { key, .. }
+            | Event::Saved { key, .. }
             | Event::Asked { key, .. }
             | Event::Refused { key, .. }
             | Event::Withdrawn { key, .. } => Some(key),
@@ -273,6 +285,16 @@ pub struct Reservation {
     /// Money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Money>,
+}
+
+/// What became of saving the files of a workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Files {
+    /// They are kept under the name of this tree, which follows from what is in them.
+    Tree(Arc<str>),
+    /// They are not kept, and why.
+    Unsaved(Arc<str>),
 }
 
 /// An outcome as it is stored.

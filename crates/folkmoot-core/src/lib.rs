@@ -36,6 +36,7 @@ pub mod team;
 pub mod text;
 pub mod time;
 mod tools;
+pub mod undo;
 pub mod verdict;
 pub mod view;
 pub mod width;

@@ -116,6 +116,7 @@ pub fn load_with(records: &[Record], registry: &Registry) -> Result<(Arc<Spec>, 
             | Event::CancelRequested
             | Event::Ticked
             | Event::Woken { .. }
+            | Event::Saved { .. }
             | Event::Withdrawn { .. }
             | Event::Ended { .. } => {}
         }

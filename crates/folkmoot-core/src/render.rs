@@ -450,12 +450,16 @@ fn guess(messages: &[Message]) -> u64 {
 pub(crate) fn estimate(spec: &Spec, known: &Known, entry: &Entry) -> Usage {
     let Call::Agent { prompt, .. } = &entry.call else { return Usage::default() };
     let agent = spec.team.asked(&entry.call);
-    let Target::Model(model) = &agent.target else { return Usage::default() };
+    let (window, price) = match &agent.target {
+        Target::Model(model) => (model.context_window, model.price.as_ref()),
+        Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => (None, None),
+        Target::Script(_) | Target::Demo => return Usage::default(),
+    };
     let aside = entry.reserved.map(|aside| aside.tokens.input);
-    let most = aside.into_iter().chain(model.context_window).min().unwrap_or(u64::MAX);
+    let most = aside.into_iter().chain(window).min().unwrap_or(u64::MAX);
     let input = whole(spec, known, &agent, prompt).div_ceil(4).min(most);
     let tokens = Tokens { input, ..Tokens::default() };
-    Usage { tokens, cost: model.price.as_ref().map(|price| price.of(tokens)), estimated: true }
+    Usage { tokens, cost: price.map(|price| price.of(tokens)), estimated: true }
 }
 
 #[cfg(test)]

@@ -53,6 +53,8 @@ pub struct Run {
     /// Why nothing more may start.
     stop: Option<Fault>,
     ending: Option<Ending>,
+    /// The first call before which the files of the workspace were not saved, and why not.
+    unsaved: Option<(Key, Arc<str>)>,
 }
 
 /// What came of a step.
@@ -391,6 +393,7 @@ impl Run {
                 | Event::CancelRequested
                 | Event::Ticked
                 | Event::Woken { .. }
+                | Event::Saved { .. }
                 | Event::Refused { .. }
                 | Event::Ended { .. } => {}
             }
@@ -464,6 +467,11 @@ impl Run {
     /// Where the run was forked from.
     pub fn origin(&self) -> Option<&Origin> {
         self.origin.as_ref()
+    }
+
+    /// The first call before which the files of the workspace were not saved, and why not.
+    pub fn unsaved(&self) -> Option<&(Key, Arc<str>)> {
+        self.unsaved.as_ref()
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    call::Tool,
+    call::{Call, Tool},
     file::overrides::Override,
     gate::{Requirement, Workspace},
     limits::Limits,
@@ -78,6 +78,9 @@ pub enum TeamSource {
     DemoNames(Vec<String>),
     /// The built-in offline team.
     Demo,
+    /// A team file that is not kept, since it gives these variables of its agents values, which stand
+    /// in no log (agents.md §4).
+    Withheld(BTreeMap<AgentId, Vec<Arc<str>>>),
 }
 
 impl Spec {
@@ -109,6 +112,30 @@ impl Spec {
             graph::tools(language)
         } else {
             tools::offered_to(self.team.agent(agent), language)
+        }
+    }
+
+    /// Whether the files of the workspace are saved before this call: it is a request to an agent that
+    /// may change them, or such a change (agents.md §10).
+    pub fn saves_before(&self, call: &Call) -> bool {
+        let may_write = |agent| self.team.agent(agent).may_write();
+        match call {
+            Call::Agent { agent, .. } => may_write(agent),
+            Call::Tool { agent, .. } => may_write(agent) && self.changes_files(call),
+            Call::Person { .. } | Call::Gate { .. } | Call::Exchange { .. } => false,
+        }
+    }
+
+    /// Whether this call itself may change files: it uses a tool that does more than look, or is a
+    /// request to a program. A model changes nothing but by its tools.
+    pub(crate) fn changes_files(&self, call: &Call) -> bool {
+        match call {
+            Call::Agent { agent, target, .. } => {
+                let agent = self.team.agent(agent).answered_by(*target);
+                agent.may_write() && agent.target.coding_agent().is_some()
+            }
+            Call::Tool { request, .. } => !tools::only_looks(&request.name),
+            Call::Person { .. } | Call::Gate { .. } | Call::Exchange { .. } => false,
         }
     }
 

@@ -196,6 +196,12 @@ impl Agent {
         chain.iter().map(|fallback| fallback.number).find(|next| *next > number)
     }
 
+    /// Whether it may change files: its sandbox and its grants let it write them or run commands.
+    pub fn may_write(&self) -> bool {
+        let is_granted = self.is_granted("file.write") || self.is_granted("shell");
+        self.sandbox > Sandbox::ReadOnly && is_granted
+    }
+
     /// Whether its grants allow the tool `name`, `tool.action` (agents.md §5): a grant is a tool with
     /// an action, a whole tool, or `*`. Whoever may read files may list them.
     pub fn is_granted(&self, name: &str) -> bool {

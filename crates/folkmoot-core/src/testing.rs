@@ -151,6 +151,7 @@ pub(crate) fn line(record: &Record) -> String {
         Event::CancelRequested => "cancel requested".to_owned(),
         Event::Ticked => "ticked".to_owned(),
         Event::Woken { .. } => "woken".to_owned(),
+        Event::Saved { key, .. } => format!("saved {key}"),
         Event::Asked { key, call, .. } => format!("asked {key} {}", request(call)),
         Event::Refused { key, fault, .. } => format!("refused {key}: {fault}"),
         Event::Withdrawn { key, fault, .. } => format!("withdrawn {key}: {fault}"),

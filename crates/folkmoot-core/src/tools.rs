@@ -152,6 +152,13 @@ pub(crate) fn is_grantable(grant: &str) -> bool {
     grantable().iter().any(|known| known == whole)
 }
 
+/// Whether a tool leaves files as they are: all that only look, and those of services.
+pub(crate) fn only_looks(name: &str) -> bool {
+    let is_of_service = |(tool, _): &(&str, _)| name.split('.').next() == Some(tool);
+    matches!(name, "file.read" | "file.list" | "search" | "fetch")
+        || SERVICES.iter().any(is_of_service)
+}
+
 /// The tools that `agent` is offered: those granted to it that its sandbox lets it use.
 pub(crate) fn offered_to(agent: &Agent, language: Language) -> Vec<Tool> {
     let granted = BUILTINS.iter().filter(|tool| agent.is_granted(tool.name));

@@ -47,6 +47,7 @@ fn logs() -> impl Iterator<Item = (Vec<Record>, &'static str, ExpectFile)> {
         "relay",
         "retry",
         "roles",
+        "saved",
         "sequential",
         "supervisor",
         "woken"
@@ -96,11 +97,12 @@ fn there_is_an_example_of_every_event() {
             Event::CancelRequested => "cancel_requested",
             Event::Ticked => "ticked",
             Event::Woken { .. } => "woken",
+            Event::Saved { .. } => "saved",
             Event::Asked { .. } => "asked",
             Event::Refused { .. } => "refused",
             Event::Withdrawn { .. } => "withdrawn",
             Event::Ended { .. } => "ended",
         })
         .collect();
-    assert_eq!(kinds.len(), 13);
+    assert_eq!(kinds.len(), 14);
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    path::Path,
     sync::Arc,
     time::Duration,
 };
@@ -9,7 +10,7 @@ use std::{
 use folkmoot_core::{
     call::{Call, FailureKind, Fault},
     check::Environment,
-    event::{Event, Record},
+    event::{Event, Files, Record},
     extension::Registry,
     key::Key,
     programs::controller::Briefing,
@@ -18,9 +19,10 @@ use folkmoot_core::{
     spec::Spec,
     team::{Agent, AgentId, FIRST_TARGET},
     time::Time,
+    undo::Basis,
 };
 use tokio::{
-    task::{AbortHandle, JoinError, JoinSet},
+    task::{AbortHandle, Id, JoinError, JoinSet},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
@@ -31,6 +33,7 @@ use crate::{
     engine::{EngineError, RunId},
     gates::{GateRequest, Gates},
     place::Place,
+    snapshots::Snapshots,
     store::{Append, Claim, Owner, Post, Store, StoreError, Watch},
     summary::Summary,
     tools::{ToolRequest, Toolbox},
@@ -56,6 +59,7 @@ pub(crate) struct World {
     pub(crate) tools: Arc<dyn Toolbox>,
     pub(crate) gates: Arc<dyn Gates>,
     pub(crate) controllers: Arc<dyn Controllers>,
+    pub(crate) snapshots: Option<Arc<dyn Snapshots>>,
     /// The variables that the programs of agents get; the others get the least.
     pub(crate) environments: Arc<BTreeMap<AgentId, Environment>>,
     /// What the code is that logs know by name.
@@ -106,6 +110,12 @@ pub struct Driver {
     wakes_at: Option<Time>,
     jobs: JoinSet<Finished>,
     under_way: HashMap<Key, AbortHandle>,
+    /// The calls that begin once the files are saved, by the job that saves them.
+    saving: HashMap<Id, Vec<Attempt>>,
+    /// The calls that begin once it is recorded that the files were saved.
+    saved: Vec<Attempt>,
+    /// Whether anything was begun that may have changed files.
+    may_have_changed_files: bool,
 }
 
 /// The active time of a run while this process drives it: the time that was recorded before, and a
@@ -127,11 +137,15 @@ impl Clock {
     }
 }
 
-/// A call that a back-end has finished.
-struct Finished {
-    key: Key,
-    attempt: u32,
-    response: Response,
+/// A call, and which attempt at it.
+type Attempt = (Key, u32);
+
+/// What a job has come to.
+enum Finished {
+    /// A call was answered.
+    Call { key: Key, attempt: u32, response: Response },
+    /// The files were saved, before these calls.
+    Files { before: Vec<Attempt>, files: Files },
 }
 
 /// How a drive ended.
@@ -173,6 +187,9 @@ impl Driver {
             wakes_at: None,
             jobs: JoinSet::new(),
             under_way: HashMap::new(),
+            saving: HashMap::new(),
+            saved: Vec::new(),
+            may_have_changed_files: false,
         })
     }
 
@@ -184,6 +201,11 @@ impl Driver {
     /// What the run depends on.
     pub fn spec(&self) -> &Arc<Spec> {
         &self.spec
+    }
+
+    /// What the files of the workspace are to be when it begins, if it goes on from `origin`.
+    pub fn basis(&self, origin: &[Record]) -> Basis {
+        Basis::of(origin, &self.first)
     }
 
     /// Drives the run until it ends, until only a person could let it go on, or until `interrupt`: then
@@ -199,6 +221,10 @@ impl Driver {
         let driven = self.drive_on(&observer, &interrupt).await;
         let driven = driven.map_err(|source| self.unkept(source));
         self.jobs.shutdown().await;
+        if let Some((snapshots, folder)) = self.snapshots().filter(|_| self.may_have_changed_files)
+        {
+            snapshots.leave(self.id.as_str(), Path::new(&*folder)).await;
+        }
         // What ends a run gives the claim back too. One that cannot be given back lapses by itself, and
         // does not undo what was recorded.
         if driven.is_err() || self.run.ending().is_none() {
@@ -235,7 +261,7 @@ impl Driver {
                 biased;
                 () = interrupt.cancelled() => return Ok(()),
                 () = self.watch.posts(self.posted) => posts = self.posts().await?,
-                Some(joined) = self.jobs.join_next() => events.extend(self.answered(joined)),
+                Some(joined) = self.jobs.join_next_with_id() => events.extend(self.finished(joined)),
                 () = sleep_until(wakes) => events.push(Event::Ticked),
                 _ = renewal.tick() => {
                     self.world.store.renew(&self.claim).await?;
@@ -243,9 +269,9 @@ impl Driver {
                 }
             }
             while events.len() < BATCH
-                && let Some(joined) = self.jobs.try_join_next()
+                && let Some(joined) = self.jobs.try_join_next_with_id()
             {
-                events.extend(self.answered(joined));
+                events.extend(self.finished(joined));
             }
             if !events.is_empty() {
                 let now = self.time_of(&events);
@@ -323,13 +349,55 @@ impl Driver {
         self.world.store.append(append).await?;
         self.kept = self.run.seq();
         observer.recorded(&self.spec, &self.run, &records);
+        for attempt in std::mem::take(&mut self.saved) {
+            self.begin_if_open(attempt, observer);
+        }
+        let mut changing = Vec::new();
         for command in self.run.commands(&records) {
             match command {
+                Command::Start(key) if self.saves_before(&key) => changing.push(key),
                 Command::Start(key) => self.start(key, observer.clone()),
                 Command::Abort(key) => self.abort(&key),
             }
         }
+        self.save_before(&changing);
         Ok(())
+    }
+
+    /// Who saves files, and those of which folder.
+    fn snapshots(&self) -> Option<(Arc<dyn Snapshots>, Arc<str>)> {
+        self.world.snapshots.clone().zip(Some(self.spec.workspace.as_ref()?.folder.clone()))
+    }
+
+    fn saves_before(&self, key: &Key) -> bool {
+        let entry = self.run.known().get(key.as_str()).expect("a started call is known");
+        self.spec.saves_before(&entry.call) && self.snapshots().is_some()
+    }
+
+    /// Saves the files; the calls begin when that is recorded. Those that begin together begin from
+    /// the same files.
+    fn save_before(&mut self, keys: &[Key]) {
+        let Some((snapshots, folder)) = self.snapshots().filter(|_| !keys.is_empty()) else {
+            return;
+        };
+        self.may_have_changed_files = true;
+        let attempt = |key: &Key| self.run.known().get(key.as_str()).map(|entry| entry.attempt);
+        let before: Vec<Attempt> =
+            keys.iter().filter_map(|key| Some((key.clone(), attempt(key)?))).collect();
+        let (run, calls) = (self.id.as_arc(), before.clone());
+        let job = self.jobs.spawn(async move {
+            let files = snapshots.save(&run, Path::new(&*folder)).await;
+            Finished::Files { before, files }
+        });
+        self.saving.insert(job.id(), calls);
+    }
+
+    /// Begins a call, unless nobody wants that attempt any longer.
+    fn begin_if_open(&mut self, (key, attempt): Attempt, observer: &Arc<dyn Observer>) {
+        let entry = self.run.known().get(key.as_str());
+        if entry.is_some_and(|entry| entry.is_open() && entry.attempt == attempt) {
+            self.start(key, observer.clone());
+        }
     }
 
     fn start(&mut self, key: Key, observer: Arc<dyn Observer>) {
@@ -368,7 +436,7 @@ impl Driver {
                 self.jobs.spawn(async move {
                     let tell = |delta: Delta<'_>| observer.delta(&key, delta);
                     let response = world.backend.perform(request, &tell).await;
-                    Finished { key, attempt, response }
+                    Finished::Call { key, attempt, response }
                 })
             }
             Call::Tool { request, .. } => {
@@ -376,7 +444,7 @@ impl Driver {
                 let request = ToolRequest { run, key: key.clone(), attempt, agent, call, place };
                 self.jobs.spawn(async move {
                     let response = world.tools.call(request).await;
-                    Finished { key, attempt, response }
+                    Finished::Call { key, attempt, response }
                 })
             }
             Call::Gate { gate, of, scripted, .. } => {
@@ -393,7 +461,7 @@ impl Driver {
                 };
                 self.jobs.spawn(async move {
                     let response = world.gates.look(request).await;
-                    Finished { key, attempt, response }
+                    Finished::Call { key, attempt, response }
                 })
             }
             Call::Exchange { .. } => {
@@ -402,7 +470,7 @@ impl Driver {
                 let dialogue = self.dialogue.get_or_insert_with(meet).clone();
                 self.jobs.spawn(async move {
                     let response = dialogue.tell(briefing).await;
-                    Finished { key, attempt, response }
+                    Finished::Call { key, attempt, response }
                 })
             }
         };
@@ -416,24 +484,44 @@ impl Driver {
     }
 
     /// What a finished job means for the run; an aborted one means nothing.
-    fn answered(&mut self, joined: Result<Finished, JoinError>) -> Option<Event> {
-        let (key, attempt, response) = match joined {
-            Ok(Finished { key, attempt, response }) => (key, attempt, response),
-            Err(error) if error.is_cancelled() => return None,
-            Err(error) => self.panicked(&error)?,
-        };
+    fn finished(&mut self, joined: Result<(Id, Finished), JoinError>) -> Vec<Event> {
+        match joined {
+            Ok((_, Finished::Call { key, attempt, response })) => {
+                vec![self.answered(key, attempt, response)]
+            }
+            Ok((id, Finished::Files { before, files })) => {
+                self.saving.remove(&id);
+                self.files_saved(before, &files)
+            }
+            Err(error) if error.is_cancelled() => Vec::new(),
+            Err(error) => match self.saving.remove(&error.id()) {
+                Some(before) => self.files_saved(before, &Files::Unsaved("it panicked".into())),
+                None => self.panicked(&error).into_iter().collect(),
+            },
+        }
+    }
+
+    fn answered(&mut self, key: Key, attempt: u32, response: Response) -> Event {
         self.under_way.remove(&key);
         let Response { outcome, usage } = response;
-        Some(Event::Answered { key, attempt, settled: outcome.into(), usage })
+        Event::Answered { key, attempt, settled: outcome.into(), usage }
+    }
+
+    /// What is recorded before the calls begin that are still wanted.
+    fn files_saved(&mut self, before: Vec<Attempt>, files: &Files) -> Vec<Event> {
+        let keys = before.iter().map(|(key, _)| key.clone());
+        let events = keys.map(|key| Event::Saved { key, files: files.clone() }).collect();
+        self.saved.extend(before);
+        events
     }
 
     /// A back-end that panics fails its call and nothing else.
-    fn panicked(&self, error: &JoinError) -> Option<(Key, u32, Response)> {
+    fn panicked(&mut self, error: &JoinError) -> Option<Event> {
         let (key, _) = self.under_way.iter().find(|(_, job)| job.id() == error.id())?;
         let attempt = self.run.known().get(key.as_str())?.attempt;
         let outcome = Err(Fault::failed(FailureKind::Other, "the back-end panicked"));
         let usage = self.run.estimate(&self.spec, key);
-        Some((key.clone(), attempt, Response { outcome, usage }))
+        Some(self.answered(key.clone(), attempt, Response { outcome, usage }))
     }
 }
 

@@ -28,6 +28,7 @@ use crate::{
     controllers::{Controllers, NoControllers},
     driver::{CLAIM, Driver, World},
     gates::{Gates, NoGates},
+    snapshots::Snapshots,
     store::{Append, Claim, Head, Owner, Store, StoreError, StreamId, Watch},
     summary::Summary,
     tools::Toolbox,
@@ -283,6 +284,7 @@ impl Engine {
             tools,
             gates,
             controllers,
+            snapshots: None,
             environments: Arc::default(),
             registry: Arc::new(Registry::default()),
             wall: Arc::new(system_wall),
@@ -309,6 +311,13 @@ impl Engine {
     #[must_use]
     pub fn with_controllers(self, controllers: Arc<dyn Controllers>) -> Engine {
         let world = World { controllers, ..World::clone(&self.world) };
+        Engine { world: Arc::new(world) }
+    }
+
+    /// The same engine with somebody who saves the files of workspaces; without, nobody does.
+    #[must_use]
+    pub fn with_snapshots(self, snapshots: Arc<dyn Snapshots>) -> Engine {
+        let world = World { snapshots: Some(snapshots), ..World::clone(&self.world) };
         Engine { world: Arc::new(world) }
     }
 

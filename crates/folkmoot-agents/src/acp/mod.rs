@@ -23,7 +23,7 @@ use std::{
 
 use agent_client_protocol::v1::schema;
 use folkmoot_core::{
-    call::{Answer, FailureKind, Fault, Tokens, Usage},
+    call::{Answer, FailureKind, Tokens, Usage},
     session::Session,
     team::{Acp, CliProgram},
 };
@@ -39,10 +39,10 @@ use self::{
 };
 use crate::{
     cli::{self, LONGEST, presets, records},
-    gate::Gates,
+    machine::Machine,
     parting,
     process::{self, Beyond, Exit, Process, Ran, Running},
-    retry::{Backoff, Failure, Persisted, Terms},
+    retry::{Failure, Persisted, Terms},
     tools::Handed,
 };
 
@@ -61,19 +61,6 @@ const TOLD: usize = 10;
 
 /// Where terminals are made, in which Gemini CLI runs its commands.
 const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
-
-/// What agents get of this machine.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Machine<'a> {
-    /// The environment of this process.
-    pub(crate) ours: &'a BTreeMap<String, String>,
-    /// Files that no agent may touch.
-    pub(crate) closed: &'a [PathBuf],
-    /// The gates of programs.
-    pub(crate) gates: &'a Gates,
-    /// The waits before further attempts.
-    pub(crate) backoff: &'a Backoff,
-}
 
 /// Asks `acp`, as often as the agent's retries allow.
 pub(crate) async fn perform(
@@ -113,28 +100,21 @@ async fn have_turn(
             Piece::Reasoning(text) => on_delta(Delta::Reasoning(text)),
         }
     }
-    waiting.outcome().await.map_err(|fault| {
-        let usage = cli::unreported(read, desk.spoken());
-        match fault {
-            Fault::Failed {
-                kind: kind @ (FailureKind::Spawn | FailureKind::Unsupported),
-                text,
-            } => Failure::new(kind, &*text),
-            Fault::Failed { kind, text } => Failure { usage, ..Failure::new(kind, &*text) },
-            other => Failure { usage, ..Failure::new(FailureKind::Other, other.to_string()) },
-        }
+    waiting.outcome().await.map_err(|failure| match failure.kind {
+        FailureKind::Spawn | FailureKind::Unsupported => failure,
+        _ => Failure { usage: cli::unreported(read, desk.spoken()), ..failure },
     })
 }
 
 /// Whoever waits for a turn. Dropping it cancels the turn.
 struct Waiting {
-    turn: Option<JoinHandle<Result<Done, Fault>>>,
+    turn: Option<JoinHandle<Result<Done, Failure>>>,
     left: CancellationToken,
 }
 
 impl Waiting {
-    async fn outcome(&mut self) -> Result<Done, Fault> {
-        let broken = || Fault::failed(FailureKind::Other, "its turn broke off");
+    async fn outcome(&mut self) -> Result<Done, Failure> {
+        let broken = || Failure::new(FailureKind::Other, "its turn broke off");
         let Some(turn) = &mut self.turn else { return Err(broken()) };
         let outcome = turn.await;
         self.turn = None;
@@ -219,7 +199,7 @@ impl Turn {
         (turn, told)
     }
 
-    async fn run(self) -> Result<Done, Fault> {
+    async fn run(self) -> Result<Done, Failure> {
         let began = Instant::now();
         let (mut running, stdin, stdout) = Running::begin(&self.process())
             .await
@@ -247,20 +227,20 @@ impl Turn {
             Silence::Told { kind, text } => (kind, Some(text)),
         };
         let took = began.elapsed();
-        let fault = match (exit, text) {
+        let failure = match (exit, text) {
             // It would have gone on.
             (None, Some(text)) => {
                 let text = format!("{}: {text} (after {:.1} s)", self.acp, took.as_secs_f64());
-                Fault::failed(kind, text)
+                Failure::new(kind, text)
             }
             (exit, text) => {
                 let exit = exit.unwrap_or(Exit::Killed(None));
                 let ran = Ran { exit, stdout: String::new(), stderr };
-                let why = records::Failed { kind, text };
+                let why = records::Failed { kind, text, usage: None };
                 cli::failed(&self.acp, &self.argv, &ran, took, why)
             }
         };
-        Err(with_more(fault, &desk.so_far(noise)))
+        Err(with_more(failure, &desk.so_far(noise)))
     }
 
     fn process(&self) -> Process<'_> {
@@ -281,8 +261,7 @@ impl Turn {
 
 /// A fault that also tells what had come of the turn by then: what it was allowed may have been done,
 /// and for what it was denied it may have given up.
-fn with_more(fault: Fault, session: &Session) -> Fault {
-    let Fault::Failed { kind, text } = fault else { return fault };
+fn with_more(failure: Failure, session: &Session) -> Failure {
     let decided = |word: &str, is_meant: bool| {
         let meant = session.decisions.iter().filter(|decision| decision.allowed == is_meant);
         let meant: Vec<&str> = meant.map(|decision| &*decision.what).collect();
@@ -296,8 +275,8 @@ fn with_more(fault: Fault, session: &Session) -> Fault {
     let noise = session.noise;
     let noise =
         (noise > 0).then(|| format!("; lines of its output that were no messages: {noise}"));
-    let parts = [Some(text.to_string()), decided("allowed", true), decided("denied", false), noise];
-    Fault::failed(kind, parts.into_iter().flatten().collect::<String>())
+    let more = [decided("allowed", true), decided("denied", false), noise].into_iter().flatten();
+    Failure { text: failure.text + &more.collect::<String>(), ..failure }
 }
 
 /// What it says that its turn used, in buckets that do not overlap (rules.md 15.1). They do in what it

@@ -5,6 +5,8 @@
 //! `records`. It reaches the network, since its model is there, and writes to files of its own; what
 //! else it may write the operating system holds it to, like any other process.
 
+pub(crate) mod installed;
+mod limits;
 pub(crate) mod presets;
 pub(crate) mod records;
 
@@ -14,11 +16,11 @@ use std::{
     io::{self, Write as _},
     path::Path,
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use folkmoot_core::{
-    call::{FailureKind, Fault, Tokens, Usage},
+    call::{Again, FailureKind, Tokens, Usage},
     render::{Message, Role},
     team::{Cli, CliInput, Sandbox},
 };
@@ -27,7 +29,9 @@ use tempfile::NamedTempFile;
 
 use self::{presets::Start, records::Told};
 use crate::{
+    machine::Machine,
     process::{self, Beyond, Process, Ran},
+    retry::{Failure, Persisted, Terms},
     usage::estimated_tokens,
 };
 
@@ -43,29 +47,29 @@ const END: usize = 400;
 /// The longest prompt that is handed over as an argument, in bytes.
 const ARGUMENT: usize = 100 << 10;
 
-/// Asks `cli`, whose programs get what they may have of `ours`.
+/// Asks `cli`, as often as the agent's retries allow.
 pub(crate) async fn perform(
     cli: &Cli,
-    ours: &BTreeMap<String, String>,
+    machine: Machine<'_>,
     request: &Request,
     on_delta: OnDelta<'_>,
 ) -> Response {
     let prompt = prompt(&request.messages);
-    let mut usage = unreported(prompt.len(), 0);
-    let outcome = match ask(cli, ours, request, &prompt).await {
-        Ok(told) => {
-            usage = told.usage.unwrap_or_else(|| unreported(prompt.len(), told.answer.text.len()));
-            on_delta(Delta::Text(&told.answer.text));
-            Ok(Arc::new(told.answer))
+    let gate = machine.gates.of(&cli.to_string());
+    let retries = request.agent.retries;
+    let is_metered = request.max_output_tokens.is_some();
+    let terms = Terms { retries, is_metered, gate: &gate, backoff: machine.backoff };
+    let tell = |text: &str| on_delta(Delta::Retry(text));
+    let attempt = || ask(cli, machine.ours, request, &prompt);
+    let Persisted { outcome, wasted } = terms.persist(tell, attempt).await;
+    match outcome {
+        Ok(Told { answer, usage }) => {
+            on_delta(Delta::Text(&answer.text));
+            let usage = usage.unwrap_or_else(|| unreported(prompt.len(), answer.text.len()));
+            Response { outcome: Ok(Arc::new(answer)), usage: wasted + usage }
         }
-        Err(fault) => {
-            if matches!(&fault, Fault::Failed { kind: FailureKind::Spawn, .. }) {
-                usage = Usage::default();
-            }
-            Err(fault)
-        }
-    };
-    Response { outcome, usage }
+        Err(fault) => Response { outcome: Err(fault), usage: wasted },
+    }
 }
 
 /// What nobody reported.
@@ -79,7 +83,7 @@ async fn ask(
     ours: &BTreeMap<String, String>,
     request: &Request,
     prompt: &str,
-) -> Result<Told, Fault> {
+) -> Result<Told, Failure> {
     let environment = process::environment(&request.place.environment, ours);
     let level = level(request);
     let home = environment.get("HOME").map(Path::new);
@@ -95,7 +99,7 @@ async fn ask(
         }
         CliInput::Arg if prompt.len() > ARGUMENT || prompt.contains('\0') => {
             let text = format!("{cli}: the prompt is no argument: it is too long, or holds a NUL");
-            return Err(Fault::failed(FailureKind::Config, text));
+            return Err(Failure::new(FailureKind::Config, text));
         }
         CliInput::Arg => start.argv.extend(["--".to_owned(), prompt.to_owned()]),
     }
@@ -116,8 +120,10 @@ async fn ask(
     };
     let began = Instant::now();
     let ran = process.run().await.map_err(|error| unstarted(cli, &error))?;
-    records::read(start.record, &ran)
-        .map_err(|why| failed(cli, &start.argv, &ran, began.elapsed(), why))
+    records::read(start.record, &ran).map_err(|why| {
+        let usage = why.usage.unwrap_or_else(|| unreported(prompt.len(), 0));
+        Failure { usage, ..failed(cli, &start.argv, &ran, began.elapsed(), why) }
+    })
 }
 
 /// A file that only this user can read.
@@ -131,8 +137,7 @@ fn private_file(text: &str) -> io::Result<NamedTempFile> {
 /// agent is coarse; whoever may neither write files nor run commands only reads.
 pub(crate) fn level(request: &Request) -> Sandbox {
     let agent = &request.agent;
-    let may_write = agent.is_granted("file.write") || agent.is_granted("shell");
-    if may_write { agent.sandbox } else { Sandbox::ReadOnly }
+    if agent.may_write() { agent.sandbox } else { Sandbox::ReadOnly }
 }
 
 /// The conversation as one text: programs know of one prompt only.
@@ -144,12 +149,17 @@ pub(crate) fn prompt(messages: &[Message]) -> String {
     told.collect::<Vec<_>>().join("\n\n")
 }
 
-pub(crate) fn unstarted(agent: &dyn fmt::Display, error: &io::Error) -> Fault {
+/// Nothing has been used.
+pub(crate) fn unstarted(agent: &dyn fmt::Display, error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::NotFound {
         let text = format!("{agent} is not installed, or not in PATH");
-        return Fault::failed(FailureKind::Spawn, text);
+        // It will not be there the next time either.
+        return Failure { again: Again::Never, ..Failure::new(FailureKind::Spawn, text) };
     }
-    process::unstarted(agent, error)
+    if error.kind() == io::ErrorKind::Unsupported {
+        return Failure::new(FailureKind::Unsupported, format!("sandbox_unavailable: {error}"));
+    }
+    Failure::new(FailureKind::Spawn, format!("{agent} cannot be run: {error}"))
 }
 
 /// A fault names the command, how it ended, how long it took and what it wrote last.
@@ -159,7 +169,7 @@ pub(crate) fn failed(
     ran: &Ran,
     took: Duration,
     why: records::Failed,
-) -> Fault {
+) -> Failure {
     let program = argv.first().map_or("", |program| program);
     let ended = ran.exit;
     let last = [&ran.stderr, &ran.stdout].into_iter().find(|it| !it.trim().is_empty());
@@ -167,12 +177,20 @@ pub(crate) fn failed(
     let cut = last.char_indices().rev().nth(END - 1).map_or(0, |(at, _)| at);
     let last = &last[cut..];
     let seconds = took.as_secs_f64();
-    let records::Failed { kind, text } = why;
+    let records::Failed { kind, text, .. } = why;
+    // Without a record of its own, its complaint tells whether it was called wrongly.
+    let kind = if text.is_none() && limits::is_misuse(ran.exit, last) {
+        FailureKind::Config
+    } else {
+        kind
+    };
+    let said = text.as_deref().unwrap_or(last);
+    let limits::Limited { again, hint } = limits::of(kind, said, SystemTime::now());
     let text = match text {
         Some(text) => format!("{agent}: {text} ({program}, {ended} after {seconds:.1} s)"),
         None => format!("{agent}: {program}, {ended} after {seconds:.1} s: {last}"),
     };
-    Fault::failed(kind, text)
+    Failure { again, hint, ..Failure::new(kind, text) }
 }
 
 #[cfg(all(test, unix))]

@@ -35,6 +35,8 @@ pub(super) struct Told {
 pub(crate) struct Failed {
     pub(crate) kind: FailureKind,
     pub(crate) text: Option<String>,
+    /// What was used all the same, if that is told.
+    pub(crate) usage: Option<Usage>,
 }
 
 /// Reads what a program printed.
@@ -45,7 +47,11 @@ pub(super) fn read(record: Record, ran: &Ran) -> Result<Told, Failed> {
         Record::Jsonl => {
             let last = values(&ran.stdout).filter_map(|it| own(&it)).last();
             // What it said before somebody ended it was not its last word.
-            if matches!(ran.exit, Exit::Code(_)) { last } else { last.map(|_| cut_off()) }
+            if matches!(ran.exit, Exit::Code(_)) {
+                last
+            } else {
+                last.map(|it| cut_off(it.map_or_else(|why| why.usage, |told| told.usage)))
+            }
         }
         Record::Claude => values(&ran.stdout).filter_map(|it| claude(&it)).last(),
         Record::Codex => codex(values(&ran.stdout)),
@@ -56,7 +62,7 @@ pub(super) fn read(record: Record, ran: &Ran) -> Result<Told, Failed> {
         let is_broken = matches!(ran.exit, Exit::Code(0));
         let kind = if is_broken { FailureKind::Protocol } else { FailureKind::Harness };
         let text = is_broken.then(|| "it printed no record".to_owned());
-        Err(Failed { kind, text })
+        Err(Failed { kind, text, usage: None })
     })
 }
 
@@ -65,7 +71,7 @@ fn text(ran: &Ran) -> Result<Told, Failed> {
     match ran.exit {
         Exit::Code(0) => Ok(Told { answer: Answer::text(ran.stdout.trim_end()), usage: None }),
         Exit::Code(_) | Exit::Killed(_) | Exit::TimedOut => {
-            Err(Failed { kind: FailureKind::Harness, text: None })
+            Err(Failed { kind: FailureKind::Harness, text: None, usage: None })
         }
     }
 }
@@ -81,8 +87,8 @@ fn json_in(text: &str) -> Option<Value> {
     starts.find_map(|at| serde_json::from_str(text[at..].trim()).ok())
 }
 
-fn failed(text: &str) -> Result<Told, Failed> {
-    Err(Failed { kind: kind_of(text), text: Some(text.to_owned()) })
+fn failed(text: &str, usage: Option<Usage>) -> Result<Told, Failed> {
+    Err(Failed { kind: kind_of(text), text: Some(text.to_owned()), usage })
 }
 
 /// What kind of failure somebody tells of in words.
@@ -101,9 +107,9 @@ pub(crate) fn kind_of(text: &str) -> FailureKind {
 }
 
 /// It ended before it was done.
-fn cut_off() -> Result<Told, Failed> {
+fn cut_off(usage: Option<Usage>) -> Result<Told, Failed> {
     let text = Some("it ended before its turn was over".to_owned());
-    Err(Failed { kind: FailureKind::Incomplete, text })
+    Err(Failed { kind: FailureKind::Incomplete, text, usage })
 }
 
 fn told(text: &str, usage: Option<Usage>) -> Result<Told, Failed> {
@@ -113,10 +119,10 @@ fn told(text: &str, usage: Option<Usage>) -> Result<Told, Failed> {
 /// The record of any program: a text, or an object with a reply and perhaps its usage; any other
 /// object is the reply itself.
 fn own(value: &Value) -> Option<Result<Told, Failed>> {
-    if let Some(error) = value.get("error").filter(|it| !it.is_null() && **it != false) {
-        return Some(failed(&words(error)));
-    }
     let usage = value.get("usage").map(|usage| used(usage, "input_tokens", "output_tokens"));
+    if let Some(error) = value.get("error").filter(|it| !it.is_null() && **it != false) {
+        return Some(failed(&words(error), usage));
+    }
     let keys = ["reply", "result", "response", "text", "output"];
     let text = keys.iter().find_map(|key| value.get(key)?.as_str()).or(value.as_str());
     match (text, value) {
@@ -154,15 +160,15 @@ fn claude(value: &Value) -> Option<Result<Told, Failed>> {
     }
     let text = value["result"].as_str();
     let is_done = value["subtype"].as_str().is_none_or(|subtype| subtype == "success");
-    if value["is_error"] == true || !is_done {
-        return Some(failed(text.or(value["subtype"].as_str()).unwrap_or("it failed")));
-    }
     let usage = value.get("usage").map(|usage| {
         let cached = number(usage, "/cache_read_input_tokens");
         let cache_write = number(usage, "/cache_creation_input_tokens");
         let known = used(usage, "input_tokens", "output_tokens");
         Usage { tokens: Tokens { cached, cache_write, ..known.tokens }, ..known }
     });
+    if value["is_error"] == true || !is_done {
+        return Some(failed(text.or(value["subtype"].as_str()).unwrap_or("it failed"), usage));
+    }
     text.map(|text| told(text, usage))
 }
 
@@ -192,18 +198,15 @@ fn codex(events: impl Iterator<Item = Value>) -> Option<Result<Told, Failed>> {
         }
     }
     match (error, text) {
-        (Some(error), _) => Some(failed(&error)),
+        (Some(error), _) => Some(failed(&error, usage)),
         (None, Some(text)) if is_done => Some(told(&text, usage)),
-        (None, Some(_)) => Some(cut_off()),
+        (None, Some(_)) => Some(cut_off(usage)),
         (None, None) => None,
     }
 }
 
 /// One object; tokens are told by model.
 fn gemini(value: &Value) -> Option<Result<Told, Failed>> {
-    if let Some(error) = value.get("error").filter(|it| !it.is_null()) {
-        return Some(failed(&words(error)));
-    }
     let models = value.pointer("/stats/models").and_then(Value::as_object);
     let usage = models.map(|models| {
         let sum = |pointer: &str| models.values().map(|model| number(model, pointer)).sum::<u64>();
@@ -216,6 +219,9 @@ fn gemini(value: &Value) -> Option<Result<Told, Failed>> {
         };
         Usage { tokens, cost: None, estimated: false }
     });
+    if let Some(error) = value.get("error").filter(|it| !it.is_null()) {
+        return Some(failed(&words(error), usage));
+    }
     value["response"].as_str().map(|text| told(text, usage))
 }
 
@@ -243,9 +249,9 @@ fn opencode(events: impl Iterator<Item = Value>, exit: Exit) -> Option<Result<To
         }
     }
     match (error, text.is_empty()) {
-        (Some(error), _) => Some(failed(&error)),
+        (Some(error), _) => Some(failed(&error, usage)),
         (None, false) if exit == Exit::Code(0) => Some(told(&text, usage)),
-        (None, false) => Some(cut_off()),
+        (None, false) => Some(cut_off(usage)),
         (None, true) => None,
     }
 }

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use folkmoot_core::{
-    call::Outcome,
+    call::{Fault, Outcome},
     check::Environment,
     gate::Workspace,
     team::{Agent, CliOutput, CliProgram, OwnProgram, Target},
@@ -12,13 +12,20 @@ use folkmoot_runtime::place::Place;
 use tempfile::TempDir;
 
 use super::*;
-use crate::testing::{message, request};
+use crate::{
+    gate::Gates,
+    machine,
+    patience::Patience,
+    retry::Backoff,
+    testing::{message, request},
+};
 
 /// A machine on which one coding agent is installed, a script of this test.
 struct Machine {
     folder: TempDir,
     sandbox: Sandbox,
     grants: Vec<Arc<str>>,
+    retries: u32,
 }
 
 impl Machine {
@@ -27,7 +34,8 @@ impl Machine {
         for name in ["bin", "home", "work"] {
             fs::create_dir(folder.path().join(name)).expect("it can be made");
         }
-        let machine = Machine { folder, sandbox: Sandbox::Full, grants: vec!["*".into()] };
+        let machine =
+            Machine { folder, sandbox: Sandbox::Full, grants: vec!["*".into()], retries: 0 };
         let path = machine.path("bin").join(program);
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("it can be written");
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it can be set");
@@ -41,7 +49,12 @@ impl Machine {
     async fn ask(&self, program: CliProgram, model: Option<&str>) -> Response {
         let cli = Cli { program, model: model.map(Into::into) };
         let (grants, sandbox) = (self.grants.clone(), self.sandbox);
-        let agent = Agent { grants, sandbox, ..Agent::new("a", Target::Cli(cli.clone())) };
+        let agent = Agent {
+            grants,
+            sandbox,
+            retries: self.retries,
+            ..Agent::new("a", Target::Cli(cli.clone()))
+        };
         let bin = self.path("bin").to_str().expect("it is a text").to_owned();
         let environment = Environment {
             set: [
@@ -56,7 +69,12 @@ impl Machine {
         let messages = vec![message(Role::System, "Be brief."), message(Role::User, "Well?")];
         let request = Request { place, ..request(agent, messages) };
         let ours = [("OPENAI_API_KEY".to_owned(), "sk-1".to_owned())].into();
-        perform(&cli, &ours, &request, &|_| {}).await
+        let patience = Patience { first_wait: Duration::from_millis(1), ..Patience::default() };
+        let backoff = Backoff::new(&patience, fastrand::Rng::new());
+        let (gates, closed) = (Gates::default(), Vec::new());
+        let machine =
+            machine::Machine { ours: &ours, closed: &closed, gates: &gates, backoff: &backoff };
+        perform(&cli, machine, &request, &|_| {}).await
     }
 
     async fn outcome(&self, program: CliProgram) -> Outcome {
@@ -282,6 +300,44 @@ async fn gemini_is_told_to_trust_the_workspace() {
     let script = r#"echo "{\"response\": \"$GEMINI_CLI_TRUST_WORKSPACE\"}""#;
     let told = Machine::with("gemini", script).outcome(CliProgram::Gemini).await;
     assert_eq!(text(&told), "true");
+}
+
+#[tokio::test]
+async fn it_is_asked_again_as_often_as_its_retries_say_and_each_attempt_is_paid_for() {
+    let script = |end: &str| format!("cat > /dev/null; echo x >> ../tries; {end}");
+    let ask = |end: &str, retries| {
+        let machine = Machine { retries, ..Machine::with("agent", &script(end)) };
+        async move {
+            let response = machine.ask(own("agent", CliInput::Stdin, CliOutput::Json), None).await;
+            let tries = fs::read_to_string(machine.path("tries")).expect("it was started");
+            (tries.lines().count(), response)
+        }
+    };
+    let third = r#"[ "$(wc -l < ../tries)" -lt 3 ] && exit 1; echo '{"reply": "yes"}'"#;
+    let (tries, response) = ask(third, 2).await;
+    assert_eq!((tries, text(&response.outcome)), (3, "yes"));
+    assert_eq!(response.usage.tokens.input, 12, "three prompts of 16 bytes");
+    let (tries, response) = ask("exit 1", 0).await;
+    assert_eq!((tries, fault(&response.outcome).0), (1, FailureKind::Harness));
+    for (end, kind) in [
+        ("echo \"error: unexpected argument '--x'\" >&2; exit 2", FailureKind::Config),
+        (r#"echo '{"error": "usage limit reached"}'"#, FailureKind::RateLimited),
+        (r#"echo '{"error": "usage limit reached|9999999999"}'"#, FailureKind::RateLimited),
+        (r#"echo '{"error": "401 Unauthorized"}'"#, FailureKind::Auth),
+    ] {
+        let (tries, response) = ask(end, 2).await;
+        assert_eq!((tries, fault(&response.outcome).0), (1, kind), "{end}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_failed_call_reports_to_have_used_is_booked() {
+    let claude = r#"echo '{"type":"result","is_error":true,"result":"It broke.","usage":{"input_tokens":3,"output_tokens":2}}'; exit 1"#;
+    let response = Machine::with("claude", claude).ask(CliProgram::Claude, None).await;
+    assert_eq!(response.usage.tokens, Tokens { input: 3, output: 2, ..Tokens::default() });
+    assert!(response.outcome.is_err() && !response.usage.estimated);
+    let silent = Machine::with("claude", "exit 1").ask(CliProgram::Claude, None).await;
+    assert!(silent.usage.estimated && silent.usage.tokens.input == 4, "{silent:?}");
 }
 
 #[cfg(target_os = "linux")]

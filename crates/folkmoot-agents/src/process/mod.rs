@@ -2,7 +2,11 @@
 //! system, and gone with all they have started when they are over (rules.md §12).
 
 mod environment;
+mod mark;
+mod orphans;
 mod output;
+#[cfg(target_os = "linux")]
+mod proc;
 mod running;
 mod sandbox;
 mod talk;
@@ -27,10 +31,9 @@ use tokio::{
     process::{Child, ChildStdin, Command},
     time::{sleep, timeout},
 };
-use uuid::Uuid;
 
 pub(crate) use self::environment::environment;
-pub use self::sandbox::unenforceable;
+pub use self::{orphans::end_orphans, sandbox::unenforceable};
 pub(crate) use self::{
     output::Excerpt,
     running::Running,
@@ -39,7 +42,7 @@ pub(crate) use self::{
 use self::{
     output::read,
     sandbox::Confinement,
-    tree::{MARK, Tree, adopt_orphans},
+    tree::{Tree, adopt_orphans},
 };
 
 /// How long the last output of a child is waited for when the child is over.
@@ -185,7 +188,7 @@ impl Process<'_> {
 
     async fn start(&self, scratch: &Path, stdin: fn() -> Stdio) -> io::Result<(Child, Tree)> {
         adopt_orphans();
-        let mark = Uuid::new_v4().to_string();
+        let mark = mark::new();
         let mut command = self.command(scratch, &mark)?;
         command.stdin(stdin());
         let Process { sandbox: level, workspace, beyond, .. } = *self;
@@ -219,7 +222,7 @@ impl Process<'_> {
             }
             Sandbox::Full => {}
         }
-        command.env(MARK, mark).kill_on_drop(true);
+        command.env(mark::MARK, mark).kill_on_drop(true);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         #[cfg(unix)]
         command.process_group(0);

@@ -4,10 +4,8 @@ use std::{fmt, io};
 
 use tokio::process::Child;
 
-/// The variable by which descendants are known that have left the group of the child.
-pub(super) const MARK: &str = "FOLKMOOT_PROCESS";
-
-/// All processes of a child. Dropping it ends them.
+/// All processes of a child: its group, and those that have left it, by their mark. Dropping it ends
+/// them.
 pub(super) struct Tree {
     group: Option<u32>,
     mark: String,
@@ -43,7 +41,7 @@ pub(super) fn adopt_orphans() {
 }
 
 #[cfg(unix)]
-fn pid(number: u32) -> Option<rustix::process::Pid> {
+pub(super) fn pid(number: u32) -> Option<rustix::process::Pid> {
     rustix::process::Pid::from_raw(i32::try_from(number).ok()?)
 }
 
@@ -51,7 +49,7 @@ fn pid(number: u32) -> Option<rustix::process::Pid> {
 mod system {
     use std::{
         collections::BTreeSet,
-        fs, io, process,
+        io, process,
         sync::{Mutex, MutexGuard, PoisonError},
     };
 
@@ -61,7 +59,10 @@ mod system {
 
     use tokio::process::Child;
 
-    use super::{MARK, pid};
+    use super::{
+        super::proc::{Marked, Status, mark_of, processes},
+        pid,
+    };
 
     /// How often the processes are looked through: whoever is killed may just have started another.
     const ROUNDS: u32 = 16;
@@ -106,21 +107,13 @@ mod system {
         }
     }
 
-    fn processes() -> impl Iterator<Item = u32> {
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-    }
-
     /// Whether a process belongs to the tree: by its mark, or as a confined orphan that hides whose
     /// it is.
     fn is_stray(number: u32, mark: &str) -> bool {
-        let Ok(environment) = fs::read(format!("/proc/{number}/environ")) else { return false };
-        let value = environment.split(|byte| *byte == 0).find_map(|variable| {
-            variable.strip_prefix(MARK.as_bytes()).and_then(|rest| rest.strip_prefix(b"="))
-        });
-        match value {
-            Some(value) => value == mark.as_bytes(),
-            None => is_confined_orphan(number),
+        match mark_of(number) {
+            Marked::Unseen => false,
+            Marked::With(value) => value == mark,
+            Marked::Without => is_confined_orphan(number),
         }
     }
 
@@ -133,32 +126,6 @@ mod system {
             && theirs.is_alive
             && theirs.filters > ours.filters
             && !under_way.contains(&theirs.group)
-    }
-
-    /// What `/proc` tells of a process.
-    struct Status {
-        parent: u32,
-        group: u32,
-        /// What has ended has no memory.
-        is_alive: bool,
-        /// Filters of system calls.
-        filters: u32,
-    }
-
-    impl Status {
-        fn of(process: &str) -> Status {
-            let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-            let field = |name: &str| {
-                let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-                line.trim().parse().ok()
-            };
-            Status {
-                parent: field("PPid:").unwrap_or_default(),
-                group: field("NSpgid:").unwrap_or_default(),
-                is_alive: status.contains("\nVmSize:"),
-                filters: field("Seccomp_filters:").unwrap_or_default(),
-            }
-        }
     }
 }
 

@@ -25,7 +25,7 @@ use super::{Result, other};
 #[derive(Debug)]
 pub(super) struct Folder {
     root: Dir,
-    /// Files in it that nobody may write.
+    /// Files and folders in it that nobody may write.
     closed: Vec<PathBuf>,
 }
 
@@ -131,7 +131,7 @@ impl Folder {
     /// Whether the file at a real path is Git's or Folkmoot's own.
     fn is_closed(&self, path: &Path) -> bool {
         let is_git = |part: Component<'_>| part.as_os_str().eq_ignore_ascii_case(".git");
-        path.components().any(is_git) || self.closed.iter().any(|file| file == path)
+        path.components().any(is_git) || self.closed.iter().any(|closed| path.starts_with(closed))
     }
 }
 

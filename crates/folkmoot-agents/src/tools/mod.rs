@@ -46,7 +46,7 @@ type Result<T> = std::result::Result<T, Fault>;
 pub struct Workbench {
     /// The environment of this process.
     ours: BTreeMap<String, String>,
-    /// Files that no agent may touch, such as Folkmoot's own.
+    /// Files and folders that no agent may touch, such as Folkmoot's own.
     closed: Vec<PathBuf>,
     fetch: fetch::Fetch,
     /// Lets one file be written at a time, so that edits side by side are all in it.

@@ -5,7 +5,7 @@ use folkmoot_runtime::engine::EngineError;
 
 use super::{
     drive::{drive, tell},
-    team::from_stdin_if_asked,
+    team::{Team, from_stdin_if_asked},
 };
 use crate::{
     app::App,
@@ -40,6 +40,7 @@ impl Answer {
         let (engine, id) = app.engine_and_run(&self.run).await?;
         let loaded = engine.load(&id).await?;
         let key = meant(loaded.run.known(), id.as_str(), self.key.as_deref())?;
+        let engine = Team::engine_for(app, engine, &loaded.spec, None)?;
         if !engine.answer(&id, &key, text.into()).await? {
             return Err(no_question(id.as_str()).into());
         }

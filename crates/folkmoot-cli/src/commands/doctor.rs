@@ -6,7 +6,7 @@ use std::{
 
 use anyhow::Result;
 use clap::Args;
-use folkmoot_agents::{Agents, ProviderStatus, Providers};
+use folkmoot_agents::{Agents, Installed, ProviderStatus, Providers, installed, unenforceable};
 use folkmoot_core::{
     file::models::{Catalog, Resolved},
     team::{CliProgram, Target},
@@ -56,7 +56,8 @@ impl Doctor {
         findings.push(state(app).await);
         findings.extend(self.providers(config, &providers).await);
         findings.extend(names(&config.catalog(), &providers));
-        findings.extend([coding_agents(), git(), locale(), clock()]);
+        findings.extend(coding_agents().await);
+        findings.extend([git(), locale(), clock()]);
 
         let is_ready = findings.iter().all(|finding| finding.state != State::Bad);
         if app.wants_json() {
@@ -267,22 +268,40 @@ fn git() -> Finding {
         Ok(output) if output.status.success() => {
             Finding::ok("git", String::from_utf8_lossy(&output.stdout).trim())
         }
-        Ok(_) | Err(_) => Finding::missing("git", "git cannot be run; nothing needs it yet"),
+        Ok(_) | Err(_) => Finding::missing(
+            "git",
+            "git cannot be run: no files are saved before agents change them",
+        ),
     }
 }
 
-/// The coding agents that are installed.
-fn coding_agents() -> Finding {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = |name: &str| std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
-    let names = CliProgram::PRESETS.map(|(name, _)| name);
-    let there: Vec<&str> = names.into_iter().filter(|name| is_there(name)).collect();
+/// The coding agents that are installed, each by itself, and to what they can be held.
+async fn coding_agents() -> Vec<Finding> {
+    let ours = config::environment().collect();
+    let there = installed(&ours).await;
     if there.is_empty() {
+        let names = CliProgram::PRESETS.map(|(name, _)| name);
         let message = format!("none of {} is in PATH", names.join(", "));
-        return Finding::missing("agents", message)
-            .help("only teams that name one with `cli:` need it".to_owned());
+        let help = "only teams that name one with `cli:` need it".to_owned();
+        return vec![Finding::missing("agents", message).help(help)];
     }
-    Finding::ok("agents", there.join(", "))
+    let levels = match unenforceable() {
+        None => "at read-only, write and full".to_owned(),
+        Some(_) => "at full only".to_owned(),
+    };
+    there.iter().map(|agent| coding_agent(agent, &levels)).collect()
+}
+
+fn coding_agent(agent: &Installed, levels: &str) -> Finding {
+    let Installed { name, version, login } = agent;
+    let version = version.as_deref().unwrap_or("does not tell its version");
+    match login {
+        Some(login) => {
+            Finding::ok("agents", format!("{name} {version}, login in {login}, {levels}"))
+        }
+        None => Finding::missing("agents", format!("{name} {version}, no login found, {levels}"))
+            .help(format!("log in with `{name}`, unless it keeps its login elsewhere")),
+    }
 }
 
 /// Whether the terminal shows every script; on other systems than Unix it does.

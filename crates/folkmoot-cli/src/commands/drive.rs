@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use folkmoot_agents::end_orphans;
 use folkmoot_core::{limits::Limits, view::Outcome};
 use folkmoot_runtime::driver::{Driven, Driver, Observer};
 use tokio_util::sync::CancellationToken;
@@ -50,6 +51,9 @@ pub(crate) async fn drive_quietly(driver: Driver, app: &App) -> Result<(Outcome,
     let streamed = stream.clone().map(|stream| stream as Arc<dyn Observer>);
     let observers = [progress.clone() as Arc<dyn Observer>].into_iter().chain(streamed).collect();
     let interrupt = interrupted_by_signals(progress.clone())?;
+    if end_orphans().await > 0 {
+        progress.note("ended programs that were left behind when Folkmoot was killed");
+    }
     let end = driver.drive(Arc::new(Several(observers)), interrupt.clone()).await;
     // From here on there is nothing to suspend: Ctrl-C ends the process.
     interrupt.cancel();

@@ -11,6 +11,7 @@ use folkmoot_runtime::engine::{Change, Loaded};
 use super::{
     drive::drive,
     team::{Origin, Team},
+    undo::Undo,
 };
 use crate::{
     app::App,
@@ -39,6 +40,8 @@ pub(crate) struct Fork {
     /// Puts another answer in place of the one given
     #[arg(long, value_name = "KEY=TEXT")]
     answer: Vec<String>,
+    #[command(flatten)]
+    undo: Undo,
 }
 
 impl Fork {
@@ -67,9 +70,11 @@ impl Fork {
         let engine = kept.engine_to_go_on(app)?;
         let engine = match environments {
             Some(environments) => engine.with_environments(environments),
-            None => Team::engine_for(app, engine, &origin.spec)?,
+            None => Team::engine_for(app, engine, &origin.spec, None)?,
         };
-        drive(engine.fork(&origin, change).await?, app).await
+        let driver = engine.fork(&origin, change).await?;
+        self.undo.put_back(app, &origin, &driver).await?;
+        drive(driver, app).await
     }
 
     /// The team of the fork, if it is not that of the origin.
@@ -83,10 +88,7 @@ impl Fork {
             (None, _) if changes.is_empty() => return Ok(None),
             (None, Some(recipe)) => Team::check_again(app, recipe, &origin.spec.task, changes),
             (None, None) => {
-                let message = format!(
-                    "run {} keeps no team file: it sets variables, or there was none",
-                    origin.id
-                );
+                let message = format!("run {} keeps no team file: there was none", origin.id);
                 return Err(Refusal::new("no_recipe", message).help("name one with --team").into());
             }
         }

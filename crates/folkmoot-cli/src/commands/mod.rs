@@ -33,6 +33,7 @@ mod show;
 mod simulate;
 mod targets;
 mod team;
+mod undo;
 mod verify;
 mod watch;
 

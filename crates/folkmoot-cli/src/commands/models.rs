@@ -2,7 +2,7 @@ use anyhow::Result;
 use clap::Args;
 use folkmoot_agents::{ProviderStatus, Providers};
 use folkmoot_core::file::models::{Catalog, DEMO, Resolved};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
     app::App,
@@ -22,8 +22,7 @@ impl Models {
             app.print_json(&json!({
                 "default_model": catalog.default_model,
                 "aliases": catalog.aliases,
-                "coding_agents": catalog.programs.iter().map(|(name, target)| (name, target.label()))
-                    .collect::<std::collections::BTreeMap<_, _>>(),
+                "programs": programs(&catalog, &providers),
                 "providers": providers.statuses().map(provider).chain([demo()]).collect::<Vec<_>>(),
             }));
         } else {
@@ -43,6 +42,17 @@ pub(super) fn provider(provider: &ProviderStatus) -> Value {
         "base_url": provider.base_url,
         "key_variable": provider.key_variable,
     })
+}
+
+/// The aliases that stand for coding agents, as programs read them.
+fn programs(catalog: &Catalog, providers: &Providers) -> Map<String, Value> {
+    let told = catalog.programs.iter().map(|(name, target)| {
+        let why_not = providers.lack(target);
+        let usable = why_not.is_none();
+        let told = json!({ "program": target.label(), "usable": usable, "why_not": why_not });
+        (name.clone(), told)
+    });
+    told.collect()
 }
 
 /// The provider that is built in.
@@ -83,8 +93,8 @@ fn table(app: &App, catalog: &Catalog, providers: &Providers) -> String {
 
 /// What is missing before a name can be asked.
 fn lacks(catalog: &Catalog, providers: &Providers, name: &str, target: &str) -> Option<String> {
-    let is_own = catalog.aliases.contains_key(name) || catalog.programs.contains_key(name);
-    let meant = if is_own { name } else { target };
+    let is_name = catalog.aliases.contains_key(name) || catalog.programs.contains_key(name);
+    let meant = if is_name { name } else { target };
     match catalog.resolve(meant) {
         Err(unresolved) => Some(unresolved.message),
         Ok(Resolved { target, .. }) => providers.lack(&target),

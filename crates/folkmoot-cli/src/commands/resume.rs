@@ -28,6 +28,9 @@ pub(crate) struct Resume {
     /// Goes on with the team as it was, whatever its file says now
     #[arg(long)]
     as_recorded: bool,
+    /// The team file that sets the variables of its programs, if it has moved since
+    #[arg(long, value_name = "FILE")]
+    team: Option<PathBuf>,
 }
 
 impl Resume {
@@ -37,7 +40,7 @@ impl Resume {
         if let Some(recipe) = loaded.spec.recipe.as_ref().filter(|_| !self.as_recorded) {
             compare(app, &loaded.spec, recipe)?;
         }
-        let engine = Team::engine_for(app, engine, &loaded.spec)?;
+        let engine = Team::engine_for(app, engine, &loaded.spec, self.team.as_deref())?;
         drive(engine.resume(&id).await?, app).await
     }
 }

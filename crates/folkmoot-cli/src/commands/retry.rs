@@ -1,4 +1,4 @@
-use std::{ffi::OsString, sync::Arc};
+use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
 use anyhow::Result;
 use clap::Args;
@@ -7,6 +7,7 @@ use folkmoot_core::key::Key;
 use super::{
     drive::drive,
     team::{Team, from_stdin_if_asked},
+    undo::Undo,
 };
 use crate::{
     app::App,
@@ -31,6 +32,11 @@ pub(crate) struct Retry {
     /// Adds these words to what failed, or to the call of --from; `-` reads standard input
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
+    /// The team file that sets the variables of its programs, if it has moved since
+    #[arg(long, value_name = "FILE")]
+    team: Option<PathBuf>,
+    #[command(flatten)]
+    undo: Undo,
 }
 
 impl Retry {
@@ -39,9 +45,12 @@ impl Retry {
         let from = self.from.as_deref().map(Key::parse);
         let kept = app.kept(&self.run).await?;
         let origin = kept.engine.load(&kept.run).await?;
-        let engine = Team::engine_for(app, kept.engine_to_go_on(app)?, &origin.spec)?;
+        let engine =
+            Team::engine_for(app, kept.engine_to_go_on(app)?, &origin.spec, self.team.as_deref())?;
         let retry = folkmoot_core::replay::Retry { from, prompt };
-        drive(engine.retry(&origin, retry).await?, app).await
+        let driver = engine.retry(&origin, retry).await?;
+        self.undo.put_back(app, &origin, &driver).await?;
+        drive(driver, app).await
     }
 }
 

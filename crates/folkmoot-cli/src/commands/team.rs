@@ -6,6 +6,7 @@ use std::{
     fs::File,
     io::Read,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::Result;
@@ -299,6 +300,11 @@ impl Team {
             TeamSource::Names(names) => Source::Names(names),
             TeamSource::DemoNames(names) => Source::DemoNames(names),
             TeamSource::Demo => Source::Demo,
+            TeamSource::Withheld(_) => {
+                let message = "the run keeps no team file, since it sets variables";
+                let refusal = Refusal::new("no_recipe", message).help("name one with --team");
+                return Err(refusal.into());
+            }
         };
         let overrides: Vec<Override> = recipe.overrides.iter().cloned().chain(changes).collect();
         let read = |name: &str| {
@@ -323,11 +329,42 @@ impl Team {
         self.checked.workplace.environments.clone()
     }
 
-    /// The engine for a run that goes on with the team that it began with.
-    pub(crate) fn engine_for(app: &App, engine: Engine, spec: &Spec) -> Result<Engine> {
+    /// The engine for a run that goes on with the team that it began with. What its file sets of the
+    /// environment of programs no log holds, so it is read in the file that is `given`, or again where
+    /// it stood.
+    pub(crate) fn engine_for(
+        app: &App,
+        engine: Engine,
+        spec: &Spec,
+        given: Option<&Path>,
+    ) -> Result<Engine> {
         let Some(recipe) = &spec.recipe else { return Ok(engine) };
-        let team = Team::check_again(app, recipe, &spec.task, [])?;
-        Ok(engine.with_environments(team.environments()))
+        let TeamSource::Withheld(variables) = &recipe.team else {
+            let team = Team::check_again(app, recipe, &spec.task, [])?;
+            return Ok(engine.with_environments(team.environments()));
+        };
+        let file = given.or(recipe.path.as_deref().map(Path::new)).unwrap_or(Path::new(""));
+        let team =
+            Team::check(app, &Origin::File(file.to_owned()), Some(&spec.task), &recipe.overrides);
+        let environments = team.map(|team| team.environments()).unwrap_or_default();
+        let is_set = |agent: &AgentId, name: &Arc<str>| {
+            environments.get(agent).is_some_and(|environment| environment.set.contains_key(name))
+        };
+        let missing = variables.iter().flat_map(|(agent, names)| {
+            let missing = names.iter().filter(|name| !is_set(agent, name));
+            missing.map(move |name| format!("{name} of {}", spec.team.agent(agent).name))
+        });
+        let missing: Vec<String> = missing.collect();
+        if missing.is_empty() {
+            return Ok(engine.with_environments(environments));
+        }
+        let missing = missing.join(", ");
+        let message = format!(
+            "{} does not set {missing}, which no record holds the values of",
+            file.display()
+        );
+        let help = "--team names a file that sets them for agents of these names";
+        Err(Refusal::new("variables_missing", message).help(help).into())
     }
 
     /// The spec of a run that asks its models, or the exit of a command that has told what is wrong.
@@ -352,6 +389,11 @@ impl Team {
         let spec = self.checked.spec.as_ref()?;
         let is_confined = spec.workspace.as_ref()?.sandbox < Sandbox::Full;
         let why = is_confined.then(unenforceable)??;
+        if let Some(agent) = spec.team.everyone().find(|it| matches!(it.target, Target::Cli(_))) {
+            let message = format!("{} cannot be held to its level: {why}", agent.name);
+            let help = "sandbox: full in the team file runs it unconfined";
+            return Some(Diagnostic::error("sandbox_unavailable", message).help(help.to_owned()));
+        }
         let is_scripted = |agent: &Agent| !matches!(agent.target, Target::Model(_));
         let mut agents = spec.team.everyone().filter(|agent| !is_scripted(agent));
         if let Some(agent) = agents.find(|agent| agent.is_granted("shell")) {
@@ -403,18 +445,31 @@ impl Team {
         self
     }
 
+    /// Why `target` cannot be asked for an agent. Whoever sets its own `PATH` may find what we do not.
+    fn lack(&self, agent: &Agent, target: &Target) -> Option<String> {
+        let environment = self.checked.workplace.environments.get(&agent.id);
+        let has_own_path = environment.is_some_and(|it| it.set.contains_key("PATH"));
+        let is_found_there = has_own_path && matches!(target, Target::Cli(_));
+        if is_found_there { None } else { self.providers.lack(target) }
+    }
+
     /// Why agents cannot be asked from here, such as a key that is not set.
     pub(crate) fn unusable(&self, severity: Severity) -> Vec<Diagnostic> {
-        let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        let mut reasons: BTreeMap<(bool, String), Vec<&str>> = BTreeMap::new();
         for agent in self.checked.team.everyone() {
-            if let Some(lack) = self.providers.lack(&agent.target) {
-                reasons.entry(lack).or_default().push(&agent.name);
+            if let Some(lack) = self.lack(agent, &agent.target) {
+                let is_program = matches!(agent.target, Target::Cli(_));
+                reasons.entry((is_program, lack)).or_default().push(&agent.name);
             }
         }
-        let told = reasons.into_iter().map(|(reason, agents)| Diagnostic {
-            severity,
-            ..Diagnostic::error("unusable_model", format!("{}: {reason}", agents.join(", ")))
-                .help("`folkmoot models` lists what can be asked".to_owned())
+        let told = reasons.into_iter().map(|((is_program, reason), agents)| {
+            let (code, help) = if is_program {
+                ("not_installed", "`folkmoot doctor` tells which coding agents are there")
+            } else {
+                ("unusable_model", "`folkmoot models` lists what can be asked")
+            };
+            let message = format!("{}: {reason}", agents.join(", "));
+            Diagnostic { severity, ..Diagnostic::error(code, message).help(help.to_owned()) }
         });
         told.collect()
     }

@@ -171,7 +171,7 @@ impl Calls {
                 let words = screen.words(&fault.to_string(), WORDS);
                 Some(Line { words, ..Line::new(Mark::Refused, [title]) })
             }
-            Event::Inherited { .. } | Event::Ticked => None,
+            Event::Inherited { .. } | Event::Saved { .. } | Event::Ticked => None,
             Event::Prompted { key, text } => {
                 let what = format!("{} is asked in other words", screen.line(key.as_str()));
                 Some(Line { words: screen.words(text, WORDS), ..Line::new(Mark::Noted, [what]) })

@@ -193,6 +193,7 @@ impl Observer for Stream {
                 | Event::CancelRequested
                 | Event::Ticked
                 | Event::Woken { .. }
+                | Event::Saved { .. }
                 | Event::Refused { .. }
                 | Event::Ended { .. } => {}
             }

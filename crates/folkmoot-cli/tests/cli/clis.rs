@@ -43,30 +43,69 @@ fn a_coding_agent_works_in_the_workspace_and_its_usage_is_booked() {
     bench.call(["replay", "last"]).must_be(0);
 }
 
+const CHAINED: &str = "sandbox: full\nagents: [{ name: coder, model: coders, grants: [file] }]\n\
+                       collaboration: { strategy: sequential }\n";
+
+fn aliases(chain: &str) -> String {
+    format!(
+        "[aliases]\nsonnet = {{ cli = \"claude\", model = \"sonnet\" }}\n\
+         coder = {{ cli = \"codex\", model = \"gpt-5\" }}\ncoders = {chain}\n"
+    )
+}
+
 #[test]
-fn an_alias_names_a_coding_agent_with_its_model_and_a_chain_goes_on_from_one_that_is_missing() {
-    let team = "sandbox: full\nagents: [{ name: coder, model: coders, grants: [file] }]\n\
-                collaboration: { strategy: sequential }\n";
-    let bench = with(Bench::with_team(team), "codex", CODEX);
-    bench.write(
-        "folkmoot.toml",
-        "[aliases]\nsonnet = { cli = \"claude\", model = \"sonnet\" }\n\
-         coder = { cli = \"codex\", model = \"gpt-5\" }\ncoders = [\"sonnet\", \"coder\"]\n",
-    );
+fn an_alias_names_a_coding_agent_with_its_model_and_a_chain_goes_on_from_one_that_fails() {
+    let bench = with(Bench::with_team(CHAINED), "codex", CODEX);
+    let bench = with(bench, "claude", "exit 1");
+    bench.write("folkmoot.toml", &aliases(r#"["sonnet", "coder"]"#));
     let result = bench.call(["run", "team.yaml", "Fix it", "--json"]).must_be(0).json();
     assert_eq!(result["final"], "It is fixed.", "{result}");
     let shown = bench.call(["show", "last", "--json"]).must_be(0).json();
     let models = [&shown["calls"][0]["model"], &shown["calls"][1]["model"]];
     assert_eq!(models, ["claude/sonnet", "codex/gpt-5"]);
-    let why = shown["calls"][0]["fault"]["text"].as_str().unwrap_or_default();
-    assert_eq!(why, "claude/sonnet is not installed, or not in PATH");
+    assert_eq!(shown["calls"][0]["fault"]["kind"], "harness");
 }
 
 #[test]
-fn doctor_tells_which_coding_agents_are_there() {
-    let bench = with(Bench::new(), "codex", CODEX);
+fn a_program_that_is_not_installed_refuses_a_run_in_which_it_comes_first_and_is_left_out_later() {
+    let missing = "claude/sonnet is not installed, or not in PATH";
+    let bench = with(Bench::with_team(CHAINED), "codex", CODEX);
+    bench.write("folkmoot.toml", &aliases(r#"["sonnet", "coder"]"#));
+    let error = bench.call(["run", "team.yaml", "Fix it", "--json"]).must_be(2).json();
+    assert_eq!(error["error"]["code"], "not_installed");
+    assert_eq!(error["error"]["message"], format!("coder: {missing}"));
+    assert!(bench.runs().is_empty());
+    let checked = bench.call(["check", "team.yaml", "--json"]).must_be(0).json();
+    assert_eq!(checked["warnings"][0]["code"], "not_installed", "{checked}");
+
+    bench.write("folkmoot.toml", &aliases(r#"["coder", "sonnet"]"#));
+    let result = bench.call(["run", "team.yaml", "Fix it", "--json"]).must_be(0).json();
+    let warning = result["warnings"][0]["message"].as_str().expect("a text");
+    assert!(warning.contains(missing), "{warning}");
+    let models = bench.call(["models"]).must_be(0).stdout;
+    assert!(models.contains("codex/gpt-5") && models.contains(missing), "{models}");
+}
+
+#[test]
+fn what_a_call_used_that_was_called_off_is_estimated() {
+    let team = "sandbox: full\nagents: [{ name: coder, cli: codex }]\n\
+                collaboration: { strategy: sequential, timeout: 0.3 }\n";
+    let bench = with(Bench::with_team(team), "codex", "exec sleep 600");
+    let result = bench.call(["run", "team.yaml", "Fix it", "--json"]).must_be(1).json();
+    let usage = &result["meta"]["usage"]["agents"]["coder"];
+    assert!(usage["prompt_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "{result}");
+}
+
+#[test]
+fn doctor_tells_which_coding_agents_are_there_with_version_and_login() {
+    let script = "echo 'codex-cli 0.46.0'; cat";
+    let bench = with(Bench::new(), "codex", script);
+    let bench = with(bench, "claude", "sleep 600");
+    fs::create_dir(bench.path(".codex")).expect("it can be made");
+    bench.write(".codex/auth.json", "{}");
     let page = bench.call(["doctor"]).must_be(0).stdout;
-    assert!(page.contains("✓ agents    codex\n"), "{page}");
+    assert!(page.contains("✓ agents    codex 0.46.0, login in ~/.codex/auth.json, at "), "{page}");
+    assert!(page.contains("claude does not tell its version, no login found, at "), "{page}");
 }
 
 /// An agent that speaks the Agent Client Protocol: it asks leave to edit a file, edits it if it may, and

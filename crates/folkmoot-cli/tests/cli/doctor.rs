@@ -15,7 +15,7 @@ fn page(called: &Called, bench: &Bench) -> String {
         (r"\d+\.\d GB", "N GB"),
         (r"\d{4}-\d\d-\d\dT[\d:]+Z", "NOW"),
         (r"git version .*", "git version V"),
-        (r"(?m)^. agents .*\n(?: +→ only teams .*\n)?", ""),
+        (r"(?m)^. agents .*\n(?: +→ (?:only teams|log in with) .*\n)?", ""),
     ] {
         page = Regex::new(pattern).expect("it is a pattern").replace_all(&page, plain).into_owned();
     }
@@ -57,6 +57,7 @@ fn a_new_machine_is_ready_and_told_what_it_lacks() {
 fn what_is_configured_is_told_by_itself_and_what_is_broken_with_the_way_out() {
     let stub = Stub::start([Reply::status(500)]);
     let bench = Bench::new().with("LANG", "zh_CN.UTF-8").with("DEEPSEEK_API_KEY", "sk-0123456789");
+    let bench = bench.with("PATH", "/usr/bin:/bin");
     bench.write(
         "folkmoot.toml",
         &format!(
@@ -83,7 +84,7 @@ fn what_is_configured_is_told_by_itself_and_what_is_broken_with_the_way_out() {
                         → set its variable, for example OPENAI_API_KEY; `folkmoot models` names them all
             ✗ model     default_model office/x: provider "office" has no key: OFFICE_KEY is not set
                         → set the key, or choose another default_model
-            ✓ alias     mixed: demo → codex
+            ✓ alias     mixed: demo → (codex: codex is not installed, or not in PATH)
             ✓ alias     safe: deepseek/c → (office/x: provider "office" has no key: OFFICE_KEY is not set) → demo
             ✓ git       git version V
             ✓ terminal  LANG=zh_CN.UTF-8

@@ -28,6 +28,8 @@ mod machine;
 mod mail;
 mod matching;
 mod models;
+#[cfg(target_os = "linux")]
+mod orphans;
 mod patterns;
 mod plan;
 #[cfg(unix)]
@@ -46,4 +48,8 @@ mod snapshot;
 mod targets;
 #[cfg(unix)]
 mod tools;
+#[cfg(unix)]
+mod undone;
 mod usage;
+#[cfg(unix)]
+mod variables;

@@ -40,7 +40,7 @@ use crate::{
     },
     programs::{Clocks, Dispatch, controller::USUAL_CALLS},
     spec::{Choice, Collaboration, Recipe, Spec, TeamSource, Warning},
-    team::{Agent, Team},
+    team::{Agent, AgentId, Team},
 };
 
 /// All that a run is made of. The core reads no files and no environment, so it is given both.
@@ -78,13 +78,17 @@ pub enum Source<'a> {
 }
 
 impl Input<'_> {
-    /// What it takes to check the same again, without the files that are read.
-    fn recipe(&self) -> Recipe {
+    /// What it takes to check the same again, without the files that are read; of a team that sets
+    /// `variables` only where it stands. Values may be secrets, and an override by its place in the file
+    /// may hold one.
+    fn recipe(&self, variables: BTreeMap<AgentId, Vec<Arc<str>>>) -> Recipe {
+        let is_kept = variables.is_empty();
+        let is_harmless = |it: &&Override| is_kept || it.name.starts_with("--");
         Recipe {
-            team: self.source.stored(),
+            team: if is_kept { self.source.stored() } else { TeamSource::Withheld(variables) },
             name: self.name.into(),
             path: self.path.map(Into::into),
-            overrides: self.overrides.to_vec(),
+            overrides: self.overrides.iter().filter(is_harmless).cloned().collect(),
             files: BTreeMap::new(),
         }
     }
@@ -175,7 +179,9 @@ pub fn check_with(input: &Input<'_>, registry: &Registry) -> Checked {
         Ok(text)
     };
     let mut checked = check_reading(&Input { read: &read, ..*input }, registry);
-    if let Some(recipe) = checked.spec.as_mut().and_then(|spec| spec.recipe.as_mut()) {
+    if let Some(recipe) = checked.spec.as_mut().and_then(|spec| spec.recipe.as_mut())
+        && !matches!(recipe.team, TeamSource::Withheld(_))
+    {
         recipe.files = files.into_inner();
     }
     checked
@@ -417,7 +423,7 @@ impl Checked {
             limits: team::limits(file),
             workspace: needs_place.then(|| self.workplace.workspace()),
             warnings: Vec::new(),
-            recipe: self.workplace.sets_nothing().then(|| input.recipe()),
+            recipe: Some(input.recipe(self.workplace.variables())),
         });
     }
 }

@@ -45,10 +45,10 @@ impl Workplace {
         Workspace { folder, sandbox: self.sandbox }
     }
 
-    /// Whether no variable is given a value. Values may be secrets, and the log holds names only, so a
-    /// file that sets one is not kept with a run.
-    pub(super) fn sets_nothing(&self) -> bool {
-        self.environments.values().all(|environment| environment.set.is_empty())
+    /// The variables that are given values, by agent.
+    pub(super) fn variables(&self) -> BTreeMap<AgentId, Vec<Arc<str>>> {
+        let set = self.environments.iter().filter(|(_, environment)| !environment.set.is_empty());
+        set.map(|(agent, it)| (agent.clone(), it.set.keys().cloned().collect())).collect()
     }
 }
 

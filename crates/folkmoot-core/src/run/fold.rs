@@ -3,7 +3,7 @@
 use super::Run;
 use crate::{
     call::{Answer, Call, Fault, Outcome, Usage},
-    event::{Event, Record},
+    event::{Event, Files, Record},
     key::Key,
     known::Entry,
     time::Time,
@@ -69,6 +69,10 @@ impl Run {
                 }
             }
             Event::Woken { wall } => self.walls.push((record.at, *wall)),
+            Event::Saved { files: Files::Tree(_), .. } => {}
+            Event::Saved { key, files: Files::Unsaved(why) } => {
+                self.unsaved.get_or_insert_with(|| (key.clone(), why.clone()));
+            }
             Event::Asked { key, call, nth, reserved, expires, scopes } => {
                 self.number(call, *nth);
                 let is_charged = !call.is_for_person();

@@ -175,7 +175,8 @@ impl Audit {
             Event::Inherited { .. }
             | Event::Prompted { .. }
             | Event::Ticked
-            | Event::Woken { .. } => None,
+            | Event::Woken { .. }
+            | Event::Saved { .. } => None,
             Event::Asked { key, call, nth, reserved, .. } => {
                 self.ask(key, call, *nth, *reserved)?
             }

@@ -84,6 +84,12 @@ impl Status {
     }
 }
 
+/// What is told of a run whose files were not saved before a call.
+fn unsaved((key, why): &(Key, Arc<str>)) -> Warning {
+    let message = format!("the files were not saved before {key}, and cannot be put back: {why}");
+    Warning { code: "not_saved".into(), message: message.into() }
+}
+
 /// The unified result (strategies.md §1.6).
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
@@ -268,6 +274,7 @@ pub fn outcome(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> Outcome {
             .into_iter()
             .flatten()
             .cloned()
+            .chain(run.unsaved().map(unsaved))
             .collect(),
         graph: account.graph,
         findings: account.findings.as_ref().map(|it| it.all.clone()),

@@ -50,8 +50,9 @@ impl Owner {
         }
     }
 
-    /// Whether the process has certainly ended.
-    fn has_ended(&self) -> bool {
+    /// Whether the process has certainly ended. Of one of another boot or space of process ids that
+    /// cannot be told.
+    pub fn has_ended(&self) -> bool {
         if self.boot.is_empty() || self.boot != process::boot() {
             return false;
         }

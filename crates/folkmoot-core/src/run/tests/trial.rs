@@ -307,6 +307,7 @@ fn disturbance(random: &mut Random, log: &[Record]) -> Event {
         Event::Resumed { .. } => Event::Woken { wall: random.next() },
         Event::Ticked
         | Event::Woken { .. }
+        | Event::Saved { .. }
         | Event::Inherited { .. }
         | Event::Prompted { .. }
         | Event::Amended { .. }
