@@ -14,6 +14,7 @@ mod gate;
 mod http;
 mod known;
 mod machine;
+mod mcp;
 mod parting;
 mod patience;
 mod process;
@@ -45,6 +46,7 @@ pub use self::{
     cli::installed::{Installed, installed},
     controller::Starter,
     evidence::Inspector,
+    mcp::Clients,
     parting::parted,
     patience::Patience,
     process::{end_orphans, unenforceable},

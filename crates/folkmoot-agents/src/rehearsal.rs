@@ -1,17 +1,21 @@
 //! A world for rehearsals: whoever can answer without a model does.
 
+use std::collections::BTreeSet;
+
 use folkmoot_core::{
     call::{Answer, Call, FailureKind, Fault, Outcome, Usage},
     gate::Evidence,
     key::Key,
     known::Entry,
+    mcp::{self, Pinned},
     render,
     run::Run,
     sim::{Happening, World},
     spec::Spec,
-    team::Target,
+    team::{Says, Target},
     time::Duration,
 };
+use serde_json::json;
 
 use crate::{demo, evidence, script};
 
@@ -25,6 +29,7 @@ impl World for Rehearsal {
             Call::Agent { prompt, .. } => (spec.team.asked(&entry.call), prompt),
             Call::Person { .. } => return None,
             Call::Tool { request, .. } => return Some(no_tool(&request.name)),
+            Call::Listing { server, .. } => return Some(looked(Ok(listed(spec, server).into()))),
             Call::Exchange { .. } => {
                 let text = "a rehearsal starts no controller";
                 return Some(looked(Err(Fault::failed(FailureKind::Unsupported, text))));
@@ -58,6 +63,33 @@ fn looked(outcome: Outcome) -> Happening {
 fn unseen() -> Answer {
     let detail = Some("rehearsed: nobody looked".to_owned());
     Evidence { detail, ..Evidence::of(true) }.answer()
+}
+
+/// A rehearsal starts no server: one has the tools that scripts ask for.
+fn listed(spec: &Spec, server: &str) -> Answer {
+    let scripts = spec.team.everyone().filter_map(|agent| match &agent.target {
+        Target::Script(script) => Some(script),
+        Target::Model(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => None,
+    });
+    let replies = scripts.flat_map(|script| {
+        let rules = script.rules.iter().map(|rule| &rule.reply);
+        script.replies.iter().chain(rules)
+    });
+    let calls = replies.flat_map(|reply| match &reply.says {
+        Says::Tools { calls, .. } => calls.as_slice(),
+        Says::Text(_) | Says::Json(_) | Says::Error { .. } => &[],
+    });
+    let tools = calls.filter_map(|call| mcp::parts(&call.name)).filter(|(of, _)| *of == server);
+    let tools: BTreeSet<&str> = tools.map(|(_, tool)| tool).collect();
+    let tools = tools.into_iter().map(|name| Pinned {
+        name: name.into(),
+        description: "".into(),
+        parameters: json!({ "type": "object" }),
+        repeatable: true,
+    });
+    let tools: Vec<Pinned> = tools.collect();
+    let json = Some(Pinned::listed(&tools));
+    Answer { json, ..Answer::text(format!("{} tools", tools.len())) }
 }
 
 fn no_tool(name: &str) -> Happening {

@@ -138,6 +138,7 @@ fn the_teams_of_the_pages_are_sound() {
             catalog: &catalog,
             variable: &|_| None,
             read: &|_| Err("there is none".to_owned()),
+            servers: &|_| Ok(None),
         });
         assert!(checked.diagnostics.is_empty(), "{team}\n{:#?}", checked.diagnostics);
     }

@@ -70,6 +70,14 @@ pub enum Call {
         /// What has become known since that one.
         told: Vec<Told>,
     },
+    /// The question to an MCP server which tools it has: what it answers first is what agents are
+    /// offered to the end of the run (agents.md §6).
+    Listing {
+        /// The agent that first needs the server.
+        agent: AgentId,
+        /// The server.
+        server: Arc<str>,
+    },
 }
 
 /// What a controller is told of one of its wishes.
@@ -102,15 +110,16 @@ fn is_first(target: &u32) -> bool {
 }
 
 impl Call {
-    /// The agent that is asked, on whose behalf a tool is used, about which a person is asked, or whose
-    /// work is looked at; the controller, which is one of the staff.
+    /// The agent that is asked, on whose behalf a tool or a server is used, about which a person is asked,
+    /// or whose work is looked at; the controller, which is one of the staff.
     pub fn agent(&self) -> &AgentId {
         match self {
             Call::Agent { agent, .. }
             | Call::Tool { agent, .. }
             | Call::Person { agent, .. }
             | Call::Gate { agent, .. }
-            | Call::Exchange { agent, .. } => agent,
+            | Call::Exchange { agent, .. }
+            | Call::Listing { agent, .. } => agent,
         }
     }
 
@@ -125,7 +134,8 @@ impl Call {
             Call::Agent { .. }
             | Call::Person { .. }
             | Call::Gate { .. }
-            | Call::Exchange { .. } => true,
+            | Call::Exchange { .. }
+            | Call::Listing { .. } => true,
             Call::Tool { repeatable, .. } => *repeatable,
         }
     }
@@ -138,7 +148,7 @@ impl Call {
             }
             Call::Gate { of, .. } => (None, Some(of), &[][..]),
             Call::Exchange { after, told, .. } => (None, after.as_ref(), &told[..]),
-            Call::Tool { .. } => (None, None, &[][..]),
+            Call::Tool { .. } | Call::Listing { .. } => (None, None, &[][..]),
         };
         let told = told.iter().map(Told::source);
         prompt.into_iter().flat_map(Prompt::sources).chain(of).chain(told)
@@ -336,6 +346,9 @@ pub struct Answer {
     /// How a coding agent came to it, where that can be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Arc<Session>>,
+    /// What a person should know of how it came about; no agent is told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Arc<str>>,
 }
 
 /// Reads a value that is there; `null` is one too.

@@ -192,7 +192,8 @@ impl Known {
             call @ (Call::Tool { .. }
             | Call::Person { .. }
             | Call::Gate { .. }
-            | Call::Exchange { .. }) => call,
+            | Call::Exchange { .. }
+            | Call::Listing { .. }) => call,
         }
     }
 

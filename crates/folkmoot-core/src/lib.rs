@@ -20,6 +20,7 @@ pub mod limits;
 pub mod log;
 mod loops;
 pub mod mail;
+pub mod mcp;
 pub mod money;
 pub mod names;
 pub mod plan;

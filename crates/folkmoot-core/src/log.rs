@@ -142,7 +142,10 @@ impl<'a> Conversations<'a> {
     fn add(&mut self, key: &'a Key, call: &'a Call) -> Result<(), &'a Key> {
         let continued = match call {
             Call::Agent { prompt, .. } | Call::Person { prompt, .. } => prompt.continues.as_ref(),
-            Call::Tool { .. } | Call::Gate { .. } | Call::Exchange { .. } => None,
+            Call::Tool { .. }
+            | Call::Gate { .. }
+            | Call::Exchange { .. }
+            | Call::Listing { .. } => None,
         };
         let before = continued.map(|key| self.places.get(key).copied().ok_or(key)).transpose()?;
         let Some(&own) = self.places.get(key) else {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::{
-    call::{Answer, Call, Part, Prompt, Tokens, Tool, ToolCall, Usage},
+    call::{Answer, Call, Fault, Part, Prompt, Tokens, Tool, ToolCall, Usage},
     key::Key,
     known::{Entry, Known},
     limits::WorstCase,
@@ -75,7 +75,7 @@ pub fn messages(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> V
 fn longest_quote(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> usize {
     let Target::Model(model) = &agent.target else { return usize::MAX };
     let Some(room) = model.room() else { return usize::MAX };
-    let room = room.saturating_sub(offered(&spec.tools(&agent.id)));
+    let room = room.saturating_sub(offered(&spec.tools(&agent.id, known)));
     let fits = |most: &usize| guess(&conversation(spec, known, agent, prompt, *most)) <= room;
     let shorter = (SHORTEST.ilog2()..=20).rev().map(|power| 1 << power);
     iter::once(usize::MAX).chain(shorter).find(fits).unwrap_or(SHORTEST)
@@ -163,7 +163,11 @@ fn chain<'a>(known: &'a Known, prompt: &'a Prompt) -> Vec<Link<'a>> {
         match before.map(|entry| &entry.call) {
             Some(Call::Agent { prompt: earlier, .. }) => prompt = earlier,
             Some(
-                Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. } | Call::Exchange { .. },
+                Call::Tool { .. }
+                | Call::Person { .. }
+                | Call::Gate { .. }
+                | Call::Exchange { .. }
+                | Call::Listing { .. },
             )
             | None => break,
         }
@@ -234,7 +238,8 @@ fn quote(spec: &Spec, known: &Known, key: &Key, label: Option<&str>, most: usize
         call @ (Call::Agent { .. }
         | Call::Tool { .. }
         | Call::Gate { .. }
-        | Call::Exchange { .. }) => &spec.team.agent(call.agent()).name,
+        | Call::Exchange { .. }
+        | Call::Listing { .. }) => &spec.team.agent(call.agent()).name,
     });
     let text = cut(spec, known.text(key).map_or("", |text| text), most);
     let label = label.map(|label| format!(" as=\"{}\"", attribute(label))).unwrap_or_default();
@@ -312,12 +317,15 @@ fn tool_result(spec: &Spec, known: &Known, key: &Key, most: usize) -> Message {
     let Some(entry) = known.get(key.as_str()) else { return Message::plain(Role::Tool, "") };
     let request = match &entry.call {
         Call::Tool { request, .. } => Some(request),
-        Call::Agent { .. } | Call::Person { .. } | Call::Gate { .. } | Call::Exchange { .. } => {
-            None
-        }
+        Call::Agent { .. }
+        | Call::Person { .. }
+        | Call::Gate { .. }
+        | Call::Exchange { .. }
+        | Call::Listing { .. } => None,
     };
     let text = match entry.outcome.as_ref() {
         Some(Ok(answer)) => cut(spec, &answer.text, most),
+        Some(Err(Fault::Lost)) => "error: interrupted, outcome unknown".into(),
         Some(Err(fault)) => format!("error: {fault}").into(),
         None => "".into(),
     };
@@ -407,7 +415,7 @@ fn largest_input(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> 
 
 /// The size of a request, in bytes.
 fn whole(spec: &Spec, known: &Known, agent: &Agent, prompt: &Prompt) -> u64 {
-    bytes(&messages(spec, known, agent, prompt)) + offered(&spec.tools(&agent.id))
+    bytes(&messages(spec, known, agent, prompt)) + offered(&spec.tools(&agent.id, known))
 }
 
 /// What the tools that a model is offered add to a request, in bytes.

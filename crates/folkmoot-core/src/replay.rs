@@ -126,11 +126,15 @@ impl Retry {
 }
 
 /// Whether an agent was to answer this and did not, or nobody could look at a gate, or a controller
-/// did not say what it wants. The failure of a tool is a result that its agent has read.
+/// did not say what it wants, or a server what it has. The failure of a tool is a result that its agent has read.
 fn lacks_answer(entry: &Entry) -> bool {
     let is_missed = entry.fault().is_some_and(|fault| *fault != Fault::Unwanted);
-    let is_asked =
-        matches!(entry.call, Call::Agent { .. } | Call::Gate { .. } | Call::Exchange { .. });
+    let is_asked = match &entry.call {
+        Call::Agent { .. } | Call::Gate { .. } | Call::Exchange { .. } | Call::Listing { .. } => {
+            true
+        }
+        Call::Tool { .. } | Call::Person { .. } => false,
+    };
     is_asked && (entry.is_open() || is_missed)
 }
 
@@ -192,7 +196,8 @@ fn is_same(old: &Call, wanted: &Call) -> bool {
             | Call::Tool { .. }
             | Call::Person { .. }
             | Call::Gate { .. }
-            | Call::Exchange { .. },
+            | Call::Exchange { .. }
+            | Call::Listing { .. },
             _,
         ) => old == wanted,
     }

@@ -5,7 +5,7 @@
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     ops::Add,
     sync::Arc,
@@ -57,6 +57,8 @@ pub(crate) struct Want {
     pub(crate) forbidden: Option<Fault>,
     /// Whether the run goes on if its budget has no room for this.
     pub(crate) optional: bool,
+    /// The turn that wants it, where that is not told by its key: other turns may want it too.
+    pub(crate) turn: Option<Key>,
 }
 
 /// What a run has to show so far: its rounds and choices, made by its program as it goes.
@@ -327,16 +329,34 @@ impl<'a> Scope<'a> {
 
     /// Makes one call and halts until there is a reply.
     pub(crate) fn call(&self, name: &str, call: Call) -> Step<Reply> {
-        self.want(name, call, None)
+        self.want(self.key(name), call, None, None)
     }
 
     /// Records that a call is not allowed; it is refused with `fault` and not started.
     pub(crate) fn forbid(&self, name: &str, call: Call, fault: Fault) -> Step<Reply> {
-        self.want(name, call, Some(fault))
+        self.want(self.key(name), call, Some(fault), None)
     }
 
-    fn want(&self, name: &str, call: Call, forbidden: Option<Fault>) -> Step<Reply> {
-        let key = self.key(name);
+    /// Makes one call that other turns may make too, under a key of the whole run.
+    pub(crate) fn shared(&self, key: Key, call: Call) -> Step<Reply> {
+        let turn = Key::parse(self.path.trim_end_matches('/'));
+        self.want(key, call, None, Some(turn))
+    }
+
+    /// Whether what became of a call was known when all that led here was.
+    pub(crate) fn has_reached(&self, key: &Key) -> bool {
+        let here = self.notes.reached.get().seq;
+        let entry = self.known.get(key.as_str()).filter(|entry| !entry.is_open());
+        entry.is_some_and(|entry| entry.settled <= here)
+    }
+
+    fn want(
+        &self,
+        key: Key,
+        call: Call,
+        forbidden: Option<Fault>,
+        turn: Option<Key>,
+    ) -> Step<Reply> {
         let call = self.known.worded(&key, call);
         let fitting = self.known.fitting(&key, &call);
         if let Some((outcome, entry)) = fitting.and_then(|it| Some((it.outcome.clone()?, it))) {
@@ -354,6 +374,7 @@ impl<'a> Scope<'a> {
             scopes: self.scopes.clone(),
             forbidden,
             optional: self.optional,
+            turn,
         });
         Err(Halt(()))
     }
@@ -381,7 +402,10 @@ impl<'a> Scope<'a> {
     pub(crate) fn give_up(&self, name: impl fmt::Display) {
         let key = self.key(name);
         let below = format!("{key}/");
-        let is_of_turn = |want: &Want| want.key == key || want.key.is_under(&below);
+        let is_of_turn = |want: &Want| {
+            let of = want.turn.as_ref().unwrap_or(&want.key);
+            *of == key || of.is_under(&below)
+        };
         self.notes.wants.borrow_mut().retain(|want| !is_of_turn(want));
     }
 
@@ -533,5 +557,9 @@ pub(crate) fn think(program: &dyn Program, spec: &Spec, known: &Known, tells: bo
         Scope { spec, known, notes: &notes, tells, path, until, call_within, scopes, optional };
     let ending = program.run(&cx).ok();
     let Notes { wants, account, .. } = notes;
-    Thought { ending, wants: wants.into_inner(), account: account.into_inner() }
+    let mut wants = wants.into_inner();
+    // What several turns want is one call.
+    let mut shared = BTreeSet::new();
+    wants.retain(|want| want.turn.is_none() || shared.insert(want.key.clone()));
+    Thought { ending, wants, account: account.into_inner() }
 }

@@ -8,7 +8,9 @@ use crate::{
     call::{Call, Tool},
     file::overrides::Override,
     gate::{Requirement, Workspace},
+    known::Known,
     limits::Limits,
+    mcp,
     programs::{
         Adaptive, Broadcast, Coded, Consensus, Controller, Debate, Dispatch, Graph, Pattern, Relay,
         Roles, Sequential, Stages, Supervise,
@@ -16,7 +18,7 @@ use crate::{
         roles::{Budget, Role},
     },
     scope::Program,
-    team::{AgentId, Team},
+    team::{AgentId, Sandbox, Team},
     tools,
     words::Language,
 };
@@ -104,25 +106,36 @@ impl Spec {
         }
     }
 
-    /// The tools that an agent is offered in each of its requests.
-    pub fn tools(&self, agent: &AgentId) -> Vec<Tool> {
+    /// The tools that an agent is offered in each of its requests, as far as its servers are known.
+    pub fn tools(&self, agent: &AgentId, known: &Known) -> Vec<Tool> {
         let leads = agent.as_str() == PARENT && self.collaboration.is_led();
         let language = Language::of(&self.task);
         if leads {
             graph::tools(language)
         } else {
-            tools::offered_to(self.team.agent(agent), language)
+            let agent = self.team.agent(agent);
+            let mut tools = tools::offered_to(agent, language);
+            tools.extend(mcp::offered_to(agent, known));
+            tools
         }
     }
 
     /// Whether the files of the workspace are saved before this call: it is a request to an agent that
     /// may change them, or such a change (agents.md §10).
     pub fn saves_before(&self, call: &Call) -> bool {
-        let may_write = |agent| self.team.agent(agent).may_write();
+        // Nobody knows what the tools of a server do.
+        let may_write = |agent| {
+            let agent = self.team.agent(agent);
+            let mut servers = agent.grants.iter().filter_map(|grant| mcp::granted_server(grant));
+            agent.may_write() || agent.sandbox > Sandbox::ReadOnly && servers.next().is_some()
+        };
         match call {
             Call::Agent { agent, .. } => may_write(agent),
             Call::Tool { agent, .. } => may_write(agent) && self.changes_files(call),
-            Call::Person { .. } | Call::Gate { .. } | Call::Exchange { .. } => false,
+            Call::Person { .. }
+            | Call::Gate { .. }
+            | Call::Exchange { .. }
+            | Call::Listing { .. } => false,
         }
     }
 
@@ -135,7 +148,10 @@ impl Spec {
                 agent.may_write() && agent.target.coding_agent().is_some()
             }
             Call::Tool { request, .. } => !tools::only_looks(&request.name),
-            Call::Person { .. } | Call::Gate { .. } | Call::Exchange { .. } => false,
+            Call::Person { .. }
+            | Call::Gate { .. }
+            | Call::Exchange { .. }
+            | Call::Listing { .. } => false,
         }
     }
 

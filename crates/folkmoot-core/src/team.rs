@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::{
     call::{Answer, Call, FailureKind, Fault, Outcome, Tokens, ToolCall},
     limits::Limits,
+    mcp,
     money::Price,
     time::Duration,
 };
@@ -71,7 +72,8 @@ impl Team {
             | Call::Tool { .. }
             | Call::Person { .. }
             | Call::Gate { .. }
-            | Call::Exchange { .. } => Cow::Borrowed(agent),
+            | Call::Exchange { .. }
+            | Call::Listing { .. } => Cow::Borrowed(agent),
         }
     }
 
@@ -119,6 +121,9 @@ pub struct Agent {
     /// The tools it may use, `tool.action`; without grants it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<Arc<str>>,
+    /// The MCP servers of which it is granted tools, by name; nothing else of them is kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<Arc<str>>,
     /// How many model calls one turn may take.
     pub max_steps: u32,
     /// Extra attempts inside one call.
@@ -169,6 +174,7 @@ impl Agent {
             prompt: None,
             capabilities: Vec::new(),
             grants: Vec::new(),
+            servers: Vec::new(),
             max_steps: MAX_STEPS,
             retries: 0,
             sandbox: Sandbox::default(),
@@ -205,6 +211,9 @@ impl Agent {
     /// Whether its grants allow the tool `name`, `tool.action` (agents.md §5): a grant is a tool with
     /// an action, a whole tool, or `*`. Whoever may read files may list them.
     pub fn is_granted(&self, name: &str) -> bool {
+        if let Some((server, tool)) = mcp::parts(name) {
+            return self.grants.iter().any(|grant| mcp::grants(grant, server, tool));
+        }
         self.grants.iter().any(|grant| {
             let whole = grant.strip_suffix(".*").unwrap_or(grant);
             let below = name.strip_prefix(whole);

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fmt::Write, sync::Arc};
 
+use serde_json::json;
+
 use crate::{
     call::{Call, FailureKind, Part, Tokens, Usage},
     event::{Event, Record, Settled},
@@ -9,6 +11,7 @@ use crate::{
     key::Key,
     known::Entry,
     limits::Limits,
+    mcp::Pinned,
     programs::{
         Clocks,
         graph::{Edge, Graph, JudgeError, OnFailure, Remedy, Routing, Structure, USUAL_CAP},
@@ -89,6 +92,10 @@ impl World for Scripted {
     fn answer(&mut self, spec: &Spec, run: &Run, _: &Key, entry: &Entry) -> Option<Happening> {
         let reply = match &entry.call {
             Call::Person { .. } | Call::Exchange { .. } => return None,
+            Call::Listing { .. } => ScriptedReply {
+                says: Says::Json(Pinned::listed(&[tool("look", true), tool("change", false)])),
+                ..ScriptedReply::text("")
+            },
             Call::Tool { request, .. } => ScriptedReply::text(request.arguments.to_string()),
             Call::Gate { scripted, .. } => {
                 let told = Evidence::of(scripted.unwrap_or(true)).answer();
@@ -109,6 +116,12 @@ impl World for Scripted {
         let usage = Usage { tokens: reply.usage, ..Usage::default() };
         Some(Happening { after: reply.delay, outcome: reply.outcome(), usage })
     }
+}
+
+/// A tool that every server of a scripted world has.
+pub(crate) fn tool(name: &str, repeatable: bool) -> Pinned {
+    let (description, parameters) = (format!("does {name}").into(), json!({ "type": "object" }));
+    Pinned { name: name.into(), description, parameters, repeatable }
 }
 
 /// Plays a scripted team to its end.
@@ -171,6 +184,7 @@ fn request(call: &Call) -> String {
     let prompt = match call {
         Call::Agent { prompt, .. } | Call::Person { prompt, .. } => prompt,
         Call::Tool { .. } => return "tool".to_owned(),
+        Call::Listing { server, .. } => return format!("listing of {server}"),
         Call::Gate { gate, of, .. } => return format!("gate {gate} [of {of}]"),
         Call::Exchange { told, .. } => {
             let told: Vec<String> = told.iter().map(|it| it.key.to_string()).collect();

@@ -41,6 +41,7 @@ fn logs() -> impl Iterator<Item = (Vec<Record>, &'static str, ExpectFile)> {
         "graph-person",
         "graph-pipeline",
         "graph-review",
+        "mcp",
         "pattern-consensus",
         "pattern-debate",
         "pattern-review",

@@ -78,6 +78,7 @@ pub(crate) fn checked(source: Source<'_>, overrides: &[Override]) -> Checked {
         task: Some("the task"),
         catalog: &catalog,
         variable: &|name| (name == "HOST").then(|| "a: b # ${HOST}".to_owned()),
+        servers: &|_| Ok(None),
         read: &|path| match path {
             "lead.md" => Ok("Lead well.\n".into()),
             _ => Err("no such file".into()),

@@ -13,6 +13,7 @@ use folkmoot_core::{
     event::{Event, Files, Record},
     extension::Registry,
     key::Key,
+    mcp,
     programs::controller::Briefing,
     render,
     run::{Command, Run, Stepped},
@@ -33,6 +34,7 @@ use crate::{
     engine::{EngineError, RunId},
     gates::{GateRequest, Gates},
     place::Place,
+    servers::{ListRequest, Reached, ServerRequest, Servers},
     snapshots::Snapshots,
     store::{Append, Claim, Owner, Post, Store, StoreError, Watch},
     summary::Summary,
@@ -60,6 +62,7 @@ pub(crate) struct World {
     pub(crate) gates: Arc<dyn Gates>,
     pub(crate) controllers: Arc<dyn Controllers>,
     pub(crate) snapshots: Option<Arc<dyn Snapshots>>,
+    pub(crate) servers: Arc<dyn Servers>,
     /// The variables that the programs of agents get; the others get the least.
     pub(crate) environments: Arc<BTreeMap<AgentId, Environment>>,
     /// What the code is that logs know by name.
@@ -104,6 +107,8 @@ pub struct Driver {
     agents: HashMap<AgentId, Arc<Agent>>,
     /// The controller, once it was told anything; it ends with the drive.
     dialogue: Option<Arc<dyn Dialogue>>,
+    /// Its servers, once one was needed; those that were started end with the drive.
+    reached: Option<Arc<dyn Reached>>,
     clock: Clock,
     /// What the active time and the wall clock were at the last look.
     looked: (Time, u64),
@@ -173,6 +178,7 @@ impl Driver {
         Ok(Driver {
             agents: agents.collect(),
             dialogue: None,
+            reached: None,
             clock: Clock { base: run.at(), since: Instant::now() },
             kept: run.seq(),
             looked: (run.at(), (world.wall)()),
@@ -221,6 +227,9 @@ impl Driver {
         let driven = self.drive_on(&observer, &interrupt).await;
         let driven = driven.map_err(|source| self.unkept(source));
         self.jobs.shutdown().await;
+        if let Some(reached) = self.reached.take() {
+            reached.close().await;
+        }
         if let Some((snapshots, folder)) = self.snapshots().filter(|_| self.may_have_changed_files)
         {
             snapshots.leave(self.id.as_str(), Path::new(&*folder)).await;
@@ -418,7 +427,7 @@ impl Driver {
                     later => Arc::new(agent.answered_by(later)),
                 };
                 let messages = render::messages(&self.spec, self.run.known(), &agent, prompt);
-                let tools = self.spec.tools(&agent.id);
+                let tools = self.spec.tools(&agent.id, self.run.known());
                 let without_tools = prompt.without_tools;
                 let max_output_tokens = entry.reserved.map(|reserved| reserved.tokens.output);
                 let request = Request {
@@ -441,9 +450,29 @@ impl Driver {
             }
             Call::Tool { request, .. } => {
                 let call = request.clone();
-                let request = ToolRequest { run, key: key.clone(), attempt, agent, call, place };
+                let tool = ToolRequest { run, key: key.clone(), attempt, agent, call, place };
+                let server = mcp::parts(&tool.call.name).map(|(server, _)| server.to_owned());
+                match server {
+                    Some(server) => {
+                        let pinned = mcp::pinned(self.run.known(), &server);
+                        let (reached, request) = (self.reached(), ServerRequest { tool, pinned });
+                        self.jobs.spawn(async move {
+                            let response = reached.call(request).await;
+                            Finished::Call { key, attempt, response }
+                        })
+                    }
+                    None => self.jobs.spawn(async move {
+                        let response = world.tools.call(tool).await;
+                        Finished::Call { key, attempt, response }
+                    }),
+                }
+            }
+            Call::Listing { server, .. } => {
+                let server = server.clone();
+                let request = ListRequest { run, key: key.clone(), server, agent, place };
+                let reached = self.reached();
                 self.jobs.spawn(async move {
-                    let response = world.tools.call(request).await;
+                    let response = reached.list(request).await;
                     Finished::Call { key, attempt, response }
                 })
             }
@@ -475,6 +504,12 @@ impl Driver {
             }
         };
         self.under_way.insert(name, job);
+    }
+
+    /// The servers of the run.
+    fn reached(&mut self) -> Arc<dyn Reached> {
+        let meet = || self.world.servers.meet();
+        self.reached.get_or_insert_with(meet).clone()
     }
 
     fn abort(&mut self, key: &Key) {

@@ -28,6 +28,7 @@ use crate::{
     controllers::{Controllers, NoControllers},
     driver::{CLAIM, Driver, World},
     gates::{Gates, NoGates},
+    servers::{NoServers, Servers},
     snapshots::Snapshots,
     store::{Append, Claim, Head, Owner, Store, StoreError, StreamId, Watch},
     summary::Summary,
@@ -277,6 +278,7 @@ impl Engine {
     ) -> Engine {
         let owner = Owner::this(label);
         let (gates, controllers) = (Arc::new(NoGates), Arc::new(NoControllers));
+        let servers = Arc::new(NoServers);
         let world = World {
             owner,
             store,
@@ -285,6 +287,7 @@ impl Engine {
             gates,
             controllers,
             snapshots: None,
+            servers,
             environments: Arc::default(),
             registry: Arc::new(Registry::default()),
             wall: Arc::new(system_wall),
@@ -318,6 +321,13 @@ impl Engine {
     #[must_use]
     pub fn with_snapshots(self, snapshots: Arc<dyn Snapshots>) -> Engine {
         let world = World { snapshots: Some(snapshots), ..World::clone(&self.world) };
+        Engine { world: Arc::new(world) }
+    }
+
+    /// The same engine with somebody who reaches MCP servers.
+    #[must_use]
+    pub fn with_servers(self, servers: Arc<dyn Servers>) -> Engine {
+        let world = World { servers, ..World::clone(&self.world) };
         Engine { world: Arc::new(world) }
     }
 

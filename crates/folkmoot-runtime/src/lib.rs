@@ -14,6 +14,7 @@ pub mod gates;
 pub mod mail;
 pub mod notices;
 pub mod place;
+pub mod servers;
 pub mod snapshots;
 pub mod store;
 pub mod summary;

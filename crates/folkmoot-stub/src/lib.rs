@@ -15,7 +15,9 @@
 mod completion;
 mod reply;
 mod server;
+mod tool_server;
 
 pub use completion::{Completion, Wire};
 pub use reply::{Door, Reply};
 pub use server::{Received, Seen, Stub};
+pub use tool_server::{SETTINGS, serve_tools_if_asked};

@@ -198,6 +198,7 @@ impl<'a> Draft<'a> {
             asks: false,
             provider: provider.flatten(),
             session: None,
+            warnings: Vec::new(),
         })
     }
 

@@ -153,12 +153,16 @@ fn add(turns: &mut Vec<Turn>, next: Turn) {
     }
 }
 
-/// The name of a tool as every server accepts it; one that has to be cut carries a hash (rules.md
-/// 11.7).
+/// The name of a tool as every server accepts it. A dot becomes an underscore; where that could make
+/// one name of two, or where it has to be cut, it carries a hash of the whole (rules.md 11.7).
 pub(super) fn wire_name(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    let plain: String = name.chars().map(plain).collect();
-    if (1..=64).contains(&plain.len()) { plain } else { wire_id(name) }
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let is_clear = !name.contains('.') || !name.contains('_');
+    let is_kept = is_clear && name.chars().all(|c| is_plain(c) || matches!(c, '.' | '_'));
+    if is_kept && (1..=64).contains(&name.len()) {
+        return name.replace('.', "_");
+    }
+    wire_id(name)
 }
 
 /// `id` if every server accepts it, else a readable form of it that is as unique.
@@ -269,6 +273,30 @@ mod tests {
         let (instructions, sides) = sides(&turns);
         let lengths: Vec<_> = sides.map(<[Turn]>::len).collect();
         assert_eq!((instructions, lengths), (Some("be brief"), vec![1, 1, 2, 1, 1]));
+    }
+
+    #[test]
+    fn no_two_tools_have_one_name() {
+        assert_eq!(wire_name("file.read"), "file_read");
+        assert_eq!(wire_name("mcp.files.read-all"), "mcp_files_read-all");
+        let long = "mcp.northwind-archive-service-production.archive";
+        let names = [
+            "mcp.a.b_c",
+            "mcp.a_b.c",
+            "mcp.a.b.c",
+            "mcp.a.b/c",
+            "mcp.a.b:c",
+            "mcp.one.search",
+            "mcp.two.search",
+            &format!("{long}_create_entry_with_links_and_permissions"),
+            &format!("{long}_delete_entry_with_links_and_permissions"),
+            &format!("{long}-create-entry-with-links-and-permissions"),
+            &format!("{long}-delete-entry-with-links-and-permissions"),
+        ];
+        let wire: std::collections::BTreeSet<String> = names.map(wire_name).into();
+        assert_eq!(wire.len(), names.len(), "{wire:?}");
+        let is_accepted = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        assert!(wire.iter().all(|it| it.len() <= 64 && it.chars().all(is_accepted)), "{wire:?}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod output;
 mod proc;
 mod running;
 mod sandbox;
+mod serve;
 mod talk;
 mod tree;
 
@@ -37,6 +38,7 @@ pub use self::{orphans::end_orphans, sandbox::unenforceable};
 pub(crate) use self::{
     output::Excerpt,
     running::Running,
+    serve::Serving,
     talk::{Silence, Talk},
 };
 use self::{
@@ -46,7 +48,7 @@ use self::{
 };
 
 /// How long the last output of a child is waited for when the child is over.
-const TRAILING: Duration = Duration::from_millis(500);
+pub(crate) const TRAILING: Duration = Duration::from_millis(500);
 
 /// How often a program is started that somebody is still writing, and the wait between (rules.md 12.9).
 const STARTS: u32 = 5;

@@ -21,6 +21,14 @@ impl Tree {
         let tree = Tree { group: child.id(), mark: mark.to_owned() };
         Ok((child, tree))
     }
+
+    /// Asks the group of the child to end.
+    pub(super) fn ask_to_end(&self) {
+        #[cfg(unix)]
+        if let Some(group) = self.group.and_then(pid) {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TERM);
+        }
+    }
 }
 
 impl Drop for Tree {

@@ -40,7 +40,7 @@ impl Broadcast {
             self.targets.split(',').map(|target| target.trim().to_owned()).collect();
         let prompt = from_stdin_if_asked(self.prompt)?;
         let team = targets::check(app, &targets, self.team, &prompt, self.timeout)?;
-        let environments = team.environments();
+        let means = team.means();
         let spec = match team.within_budget(self.strict_budget).spec(app) {
             Ok(spec) => spec,
             Err(exit) => return Ok(exit),
@@ -48,7 +48,7 @@ impl Broadcast {
         let limits = spec.limits;
         let agents = targets::agents(&spec, &targets);
         // Kept until the result is printed: to close the store takes the disk its time.
-        let engine = app.engine()?.with_environments(environments);
+        let engine = means.given_to(app.engine()?);
         let driver = engine.start(Arc::new(spec)).await?;
         let (outcome, _) = drive_quietly(driver, app).await?;
         if app.output() == Output::Json {

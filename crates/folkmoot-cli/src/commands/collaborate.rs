@@ -93,12 +93,13 @@ impl Collaborate {
             (_, Some(refused)) => return Err(refused.into()),
             (Some(team), None) => team,
         };
+        let means = team.means();
         let spec = match team.within_budget(is_strict).spec(app) {
             Ok(spec) => spec,
             Err(exit) => return Ok(exit),
         };
         // Kept until the result is printed: to close the store takes the disk its time.
-        let engine = app.engine()?;
+        let engine = means.given_to(app.engine()?);
         let driver = engine.start(Arc::new(spec)).await?;
         drive(driver, app).await
     }

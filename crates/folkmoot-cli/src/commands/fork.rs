@@ -49,11 +49,11 @@ impl Fork {
         let kept = app.kept(&self.run).await?;
         let at = self.at.as_deref().and_then(|at| at.parse().ok());
         let origin = kept.engine.load_until(&kept.run, at.unwrap_or(u64::MAX)).await?;
-        let mut environments = None;
+        let mut means = None;
         let spec = match self.spec(app, &origin)? {
             None => None,
             Some(team) => {
-                environments = Some(team.environments());
+                means = Some(team.means());
                 match team.spec(app) {
                     Ok(spec) => Some(Arc::new(spec)),
                     Err(exit) => return Ok(exit),
@@ -68,8 +68,8 @@ impl Fork {
         let at = self.at.as_deref().map(|at| cut(&origin, at)).transpose()?;
         let change = Change { at, spec, answers, retry: None };
         let engine = kept.engine_to_go_on(app)?;
-        let engine = match environments {
-            Some(environments) => engine.with_environments(environments),
+        let engine = match means {
+            Some(means) => means.given_to(engine),
             None => Team::engine_for(app, engine, &origin.spec, None)?,
         };
         let driver = engine.fork(&origin, change).await?;
@@ -86,7 +86,7 @@ impl Fork {
                 Team::check(app, &Origin::File(file.clone()), Some(&origin.spec.task), &changes)
             }
             (None, _) if changes.is_empty() => return Ok(None),
-            (None, Some(recipe)) => Team::check_again(app, recipe, &origin.spec.task, changes),
+            (None, Some(recipe)) => Team::check_again(app, recipe, &origin.spec, changes),
             (None, None) => {
                 let message = format!("run {} keeps no team file: there was none", origin.id);
                 return Err(Refusal::new("no_recipe", message).help("name one with --team").into());

@@ -23,13 +23,13 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
         let team = self.team.check(app)?.within_budget(self.strict_budget);
-        let environments = team.environments();
+        let means = team.means();
         let spec = match team.spec(app) {
             Ok(spec) => spec,
             Err(exit) => return Ok(exit),
         };
         // Kept until the result is printed: to close the store takes the disk its time.
-        let engine = app.engine()?.with_environments(environments);
+        let engine = means.given_to(app.engine()?);
         let driver = engine.start(Arc::new(spec)).await?;
         drive(driver, app).await
     }

@@ -11,11 +11,14 @@ use std::{
 
 use anyhow::Result;
 use clap::Args;
-use folkmoot_agents::{Providers, unenforceable};
+use folkmoot_agents::{Clients, Providers, Secrets, unenforceable};
 use folkmoot_core::{
     check::{self, Checked, Environment, Input, Source},
     diagnostic::{Diagnostic, Severity},
-    file::overrides::{Given, Override},
+    file::{
+        overrides::{Given, Override},
+        servers::MCP_JSON,
+    },
     gate::Gate,
     programs::roles::Role,
     spec::{Collaboration, Recipe, Spec, TeamSource, Warning},
@@ -282,6 +285,7 @@ impl Team {
             catalog: &catalog,
             variable: &config::variable,
             read: &read,
+            servers: &|folder| mcp_json(Path::new(folder)),
         });
         Ok(Team { checked, providers, name: origin.place() })
     }
@@ -290,7 +294,7 @@ impl Team {
     pub(crate) fn check_again(
         app: &App,
         recipe: &Recipe,
-        task: &str,
+        spec: &Spec,
         changes: impl IntoIterator<Item = Override>,
     ) -> Result<Team> {
         let config = app.config()?;
@@ -311,22 +315,28 @@ impl Team {
             let file = recipe.files.get(name).cloned();
             file.ok_or_else(|| "the run was not made with this file".to_owned())
         };
+        // The workspace is the one of the run, wherever this is said.
+        let workspace = spec.workspace.as_ref().map(|it| &*it.folder);
         let checked = check::check(&Input {
             source,
             name: &recipe.name,
             path: recipe.path.as_deref(),
             overrides: &overrides,
-            task: Some(task),
+            task: Some(&spec.task),
             catalog: &catalog,
             variable: &config::variable,
             read: &read,
+            servers: &|folder| mcp_json(Path::new(workspace.unwrap_or(folder))),
         });
         Ok(Team { checked, providers, name: recipe.name.to_string() })
     }
 
-    /// What the programs of its agents get of the environment.
-    pub(crate) fn environments(&self) -> BTreeMap<AgentId, Environment> {
-        self.checked.workplace.environments.clone()
+    /// What a run of it needs of this machine.
+    pub(crate) fn means(&self) -> Means {
+        let place = &self.checked.workplace;
+        let secrets = Secrets::new(place.secrets.0.iter().map(|it| &**it));
+        let servers = Clients::new(config::environment(), place.servers.clone(), secrets);
+        Means { environments: place.environments.clone(), servers }
     }
 
     /// The engine for a run that goes on with the team that it began with. What its file sets of the
@@ -340,15 +350,16 @@ impl Team {
     ) -> Result<Engine> {
         let Some(recipe) = &spec.recipe else { return Ok(engine) };
         let TeamSource::Withheld(variables) = &recipe.team else {
-            let team = Team::check_again(app, recipe, &spec.task, [])?;
-            return Ok(engine.with_environments(team.environments()));
+            return Ok(Team::check_again(app, recipe, spec, [])?.means().given_to(engine));
         };
         let file = given.or(recipe.path.as_deref().map(Path::new)).unwrap_or(Path::new(""));
         let team =
             Team::check(app, &Origin::File(file.to_owned()), Some(&spec.task), &recipe.overrides);
-        let environments = team.map(|team| team.environments()).unwrap_or_default();
+        let team = team.ok();
         let is_set = |agent: &AgentId, name: &Arc<str>| {
-            environments.get(agent).is_some_and(|environment| environment.set.contains_key(name))
+            let environments = team.as_ref().map(|team| &team.checked.workplace.environments);
+            let environment = environments.and_then(|it| it.get(agent));
+            environment.is_some_and(|environment| environment.set.contains_key(name))
         };
         let missing = variables.iter().flat_map(|(agent, names)| {
             let missing = names.iter().filter(|name| !is_set(agent, name));
@@ -356,7 +367,10 @@ impl Team {
         });
         let missing: Vec<String> = missing.collect();
         if missing.is_empty() {
-            return Ok(engine.with_environments(environments));
+            return Ok(match team {
+                Some(team) => team.means().given_to(engine),
+                None => engine,
+            });
         }
         let missing = missing.join(", ");
         let message = format!(
@@ -498,6 +512,21 @@ impl Team {
     }
 }
 
+/// What a run needs of this machine and its spec does not hold: it may be secret.
+pub(crate) struct Means {
+    /// What the programs of its agents get of the environment.
+    environments: BTreeMap<AgentId, Environment>,
+    servers: Clients,
+}
+
+impl Means {
+    /// The same engine, with these.
+    pub(crate) fn given_to(self, engine: Engine) -> Engine {
+        let servers = Arc::new(self.servers);
+        engine.with_environments(self.environments).with_servers(servers)
+    }
+}
+
 impl Origin {
     /// What a team is called if its file does not say.
     fn name(&self) -> String {
@@ -532,6 +561,12 @@ fn read_text(file: &Path) -> Result<String, String> {
         return Err("it is larger than 1 MiB".to_owned());
     }
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
+}
+
+/// The text of the file in a workspace that names MCP servers, if there is one.
+fn mcp_json(folder: &Path) -> Result<Option<String>, String> {
+    let file = folder.join(MCP_JSON);
+    if file.is_file() { read_text(&file).map(Some) } else { Ok(None) }
 }
 
 /// Takes out of the chains of `team` what cannot be asked later on; says what and why.

@@ -261,8 +261,9 @@ fn said(screen: &Screen, answer: &Answer) -> String {
 /// Who is asked what: the agent, the tool or later target if it is one, and the place in the run.
 fn title(screen: &Screen, spec: &Spec, key: &Key, call: &Call) -> String {
     let agent = spec.team.asked(call);
-    let gate = match call {
+    let looked_at = match call {
         Call::Gate { gate, .. } => Some(gate.to_string()),
+        Call::Listing { server, .. } => Some(format!("mcp.{server}")),
         Call::Agent { .. } | Call::Tool { .. } | Call::Person { .. } | Call::Exchange { .. } => {
             None
         }
@@ -273,7 +274,7 @@ fn title(screen: &Screen, spec: &Spec, key: &Key, call: &Call) -> String {
         }
         Call::Agent { .. } => (None, agent.target.label()),
         Call::Tool { request, .. } => (Some(&*request.name), None),
-        Call::Gate { .. } => (gate.as_deref(), None),
+        Call::Gate { .. } | Call::Listing { .. } => (looked_at.as_deref(), None),
     };
     let mut place: Vec<&str> = key.as_str().split('/').collect();
     if let Some(at) = place.iter().rposition(|segment| *segment == agent.id.as_str()) {

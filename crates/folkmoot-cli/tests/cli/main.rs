@@ -43,6 +43,8 @@ mod resuming;
 mod retry;
 mod roles;
 mod running;
+#[cfg(target_os = "linux")]
+mod servers;
 mod simulate;
 mod snapshot;
 mod targets;

@@ -63,6 +63,8 @@ impl<'a> Member<'a> {
         };
         let offered = longest(|language| tools::offered_to(agent, language));
         let system = Most::of(prompt + "\n\n".len() + longer + offered);
+        // What its servers have is not known before they are asked.
+        let system = if agent.servers.is_empty() { system } else { Most::UNKNOWN };
         let read = task.map_or(Most::UNKNOWN, |task| Most::of(task.len()));
         let least = prompt + shorter + task.map_or(0, str::len);
         let later = agent.fallbacks.iter().chain(&agent.economy).map(|fallback| &fallback.target);
@@ -132,7 +134,7 @@ impl<'a> Member<'a> {
         let take = Take {
             calls: Range { min: 1, max: 1 },
             requests: Range { min: 1, max: requests },
-            started: span(1, tools.times(used) + requests),
+            started: span(1, tools.times(used) + requests + self.agent.servers.len() as u64),
             input: span(least.read(), most.input),
             output: span(least.output, most.output),
             tokens: span(least.total(), most.total),

@@ -1,9 +1,10 @@
 //! Whether the tools that agents are granted exist (agents.md §§5, 6).
 
 use crate::{
+    check::servers,
     diagnostic::{Diagnostic, quoted},
     file::item::Item,
-    names,
+    mcp, names,
     tools::{grantable, is_grantable},
 };
 
@@ -11,10 +12,9 @@ use crate::{
 pub(super) fn check(grants: &[Item], told: &mut Vec<Diagnostic>) {
     for item in grants {
         let Some(grant) = item.text() else { continue };
-        if grant.starts_with("mcp.") {
-            let message = format!("{} is not supported by this version", quoted(grant));
-            told.push(Diagnostic::error("not_supported_yet", message).at(&item.place));
-        } else if !is_grantable(grant) {
+        // Whether there is such a server is told once the servers are known.
+        let is_of_server = mcp::granted_server(grant).is_some_and(servers::is_name);
+        if !is_of_server && !is_grantable(grant) {
             told.push(unknown(grant).at(&item.place));
         }
     }

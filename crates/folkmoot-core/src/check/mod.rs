@@ -10,6 +10,7 @@ mod names;
 pub(crate) mod pattern;
 mod programs;
 mod roles;
+mod servers;
 mod strategies;
 mod team;
 
@@ -19,12 +20,13 @@ use std::{
     sync::Arc,
 };
 
+pub use servers::{Hidden, Server, Times, Via};
 pub use strategies::parameters;
 pub use team::{Environment, Workplace, is_unset, left_out_of};
 
 use crate::{
     bounds::{Bounds, Taken},
-    check::{extensions::Extensions, lints::Lints},
+    check::{extensions::Extensions, lints::Lints, servers::Found},
     diagnostic::{Diagnostic, ENOUGH, Severity},
     extension::Registry,
     file::{
@@ -40,7 +42,7 @@ use crate::{
     },
     programs::{Clocks, Dispatch, controller::USUAL_CALLS},
     spec::{Choice, Collaboration, Recipe, Spec, TeamSource, Warning},
-    team::{Agent, AgentId, Team},
+    team::{Agent, Team},
 };
 
 /// All that a run is made of. The core reads no files and no environment, so it is given both.
@@ -62,6 +64,8 @@ pub struct Input<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// The text of a file that the team file names, relative to it; an error says what is wrong.
     pub read: &'a dyn Fn(&str) -> Result<String, String>,
+    /// The text of the `.mcp.json` of a workspace, if it has one; an error says what is wrong.
+    pub servers: &'a dyn Fn(&str) -> Result<Option<String>, String>,
 }
 
 /// Where a team comes from.
@@ -79,10 +83,10 @@ pub enum Source<'a> {
 
 impl Input<'_> {
     /// What it takes to check the same again, without the files that are read; of a team that sets
-    /// `variables` only where it stands. Values may be secrets, and an override by its place in the file
+    /// variables only where it stands. Values may be secrets, and an override by its place in the file
     /// may hold one.
-    fn recipe(&self, variables: BTreeMap<AgentId, Vec<Arc<str>>>) -> Recipe {
-        let is_kept = variables.is_empty();
+    fn recipe(&self, place: &Workplace) -> Recipe {
+        let (is_kept, variables) = (place.sets_nothing(), place.variables());
         let is_harmless = |it: &&Override| is_kept || it.name.starts_with("--");
         Recipe {
             team: if is_kept { self.source.stored() } else { TeamSource::Withheld(variables) },
@@ -120,6 +124,7 @@ pub struct Checked {
     pub team: Team,
     /// Where they work.
     pub workplace: Workplace,
+    found: Found,
 }
 
 impl Checked {
@@ -207,11 +212,18 @@ fn check_reading(input: &Input<'_>, registry: &Registry) -> Checked {
         bounds: None,
         team: members.team,
         workplace: members.workplace,
+        found: Found::default(),
     };
     check_task(input.task, &mut told);
+    checked.found = servers::find(&root, &file, input, &mut told);
+    checked.workplace.servers = checked.found.servers.clone();
+    checked.workplace.secrets = checked.found.secrets.clone();
+    checked.workplace.sets_values = checked.found.sets_values;
+    checked.found.hand_out(&mut checked.team);
     if !damaged && !members.incomplete {
         checked.work(&file, input, registry, &mut told);
     }
+    std::mem::take(&mut checked.found).check(&file, &checked.team, &mut told);
     checked.diagnostics = ordered(told);
     checked.spec = checked.spec.take().filter(|_| checked.is_valid());
     let warnings = checked.warnings();
@@ -290,6 +302,7 @@ impl Checked {
         let lead = prompt.map(|prompt| team::lead(file, input, prompt, told));
         let judge = team::default_judge(file, input, graph::DEFAULT_JUDGE, told);
         self.team.staff = lead.into_iter().chain(judge).collect();
+        self.found.hand_out(&mut self.team);
         let resolved = graph::resolve(given, &self.team, extensions, input.read, told);
         let Some(found) = resolved else { return };
         self.team.staff.retain(|agent| found.needs(given, &agent.id));
@@ -316,6 +329,7 @@ impl Checked {
     ) {
         let Some(cast) = pattern::resolve(file, given, input, told) else { return };
         (self.team.agents, self.team.staff) = (cast.agents, cast.staff);
+        self.found.hand_out(&mut self.team);
         let Some(pattern) = cast.pattern.filter(|_| !told.iter().any(Diagnostic::is_error)) else {
             return;
         };
@@ -341,6 +355,7 @@ impl Checked {
                 .push(Diagnostic::error("no_agents", "the team has no agents").at(&file.place));
         }
         self.team.staff = vec![team::lead(file, input, prompt, told)];
+        self.found.hand_out(&mut self.team);
         let agents = self.team.agents.iter().map(|agent| agent.id.clone()).collect();
         let dispatch = Dispatch { agents, clocks: Clocks::default() };
         let collaboration = Collaboration::Dispatch(dispatch);
@@ -391,6 +406,7 @@ impl Checked {
         let mut casting = roles::Casting { file, given, input, told };
         let Some((agents, roles)) = casting.cast(&self.team.agents) else { return };
         self.team.agents = agents;
+        self.found.hand_out(&mut self.team);
         let collaboration = Collaboration::Roles(roles);
         let limits = team::limits(file);
         let bounds = Bounds::of(&collaboration, &self.team, &limits, input.task);
@@ -423,7 +439,7 @@ impl Checked {
             limits: team::limits(file),
             workspace: needs_place.then(|| self.workplace.workspace()),
             warnings: Vec::new(),
-            recipe: Some(input.recipe(self.workplace.variables())),
+            recipe: Some(input.recipe(&self.workplace)),
         });
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use crate::{
-    check::{Input, grants, names},
+    check::{Hidden, Input, Server, grants, names},
     diagnostic::{Diagnostic, Place, quoted},
     file::{
         item::{Content, Fields, Item},
@@ -36,6 +36,12 @@ pub struct Workplace {
     pub workdir: Option<Arc<str>>,
     /// The environment of each agent's processes.
     pub environments: BTreeMap<AgentId, Environment>,
+    /// The MCP servers there are.
+    pub servers: BTreeMap<Arc<str>, Server>,
+    /// What of their environments and headers must not be shown.
+    pub secrets: Hidden,
+    /// Whether the file holds values of theirs.
+    pub(super) sets_values: bool,
 }
 
 impl Workplace {
@@ -49,6 +55,11 @@ impl Workplace {
     pub(super) fn variables(&self) -> BTreeMap<AgentId, Vec<Arc<str>>> {
         let set = self.environments.iter().filter(|(_, environment)| !environment.set.is_empty());
         set.map(|(agent, it)| (agent.clone(), it.set.keys().cloned().collect())).collect()
+    }
+
+    /// Whether its file may be kept with a run. Values may be secrets, and the log holds names only.
+    pub(super) fn sets_nothing(&self) -> bool {
+        !self.sets_values && self.environments.values().all(|it| it.set.is_empty())
     }
 }
 
@@ -98,6 +109,7 @@ pub(super) fn members(file: &Fields, input: &Input<'_>, told: &mut Vec<Diagnosti
             sandbox: ceiling(file),
             workdir: file.text("workdir").cloned(),
             environments: named.iter().map(|agent| (agent.id(), environment(agent))).collect(),
+            ..Workplace::default()
         },
         team: Team::new(file.text("name").cloned().unwrap_or(input.name.into()), agents),
         incomplete: named.len() < items.len() || items.is_empty() && file.is_broken("agents"),
@@ -112,6 +124,7 @@ pub(super) fn nobody(file: &Fields, input: &Input<'_>) -> Members {
             sandbox: ceiling(file),
             workdir: file.text("workdir").cloned(),
             environments: named.iter().map(|agent| (agent.id(), environment(agent))).collect(),
+            ..Workplace::default()
         },
         team: Team::new(file.text("name").cloned().unwrap_or(input.name.into()), Vec::new()),
         incomplete: named.len() < file.list("agents").len(),
@@ -289,6 +302,7 @@ impl Builder<'_> {
             prompt: prompt(fields, self.input, self.told),
             capabilities: fields.texts("capabilities"),
             grants: fields.texts("grants"),
+            servers: Vec::new(),
             max_steps: fields.whole("max_steps").map_or(MAX_STEPS, |it| it as u32),
             sandbox: ceiling(self.file),
             retries: fields.whole("retries").unwrap_or(retries) as u32,

@@ -13,6 +13,7 @@ pub mod reader;
 mod scalar;
 mod schema;
 pub mod script;
+pub mod servers;
 pub mod shape;
 pub mod source;
 pub mod team;

@@ -74,7 +74,13 @@ impl<'a> Reader<'a> {
             {
                 self.unfit(misfit, node)
             }
-            (Shape::Variables, Tree::Map(entries)) => Some(self.variables(entries)),
+            (Shape::Filled, Tree::Scalar(_)) => self.filled(node).map(Content::Text),
+            (Shape::Variables, Tree::Map(entries)) => {
+                Some(self.variables(entries, "variable", interpolate::is_name))
+            }
+            (Shape::Headers, Tree::Map(entries)) => {
+                Some(self.variables(entries, "header", is_header))
+            }
             (Shape::List(list), Tree::List(items)) => self.list(list, items, node),
             (Shape::List(list), Tree::Scalar(scalar)) if scalar.plain && is_flag(node) => {
                 self.list(list, &split(&node.origin, &scalar.text), node)
@@ -206,7 +212,9 @@ impl<'a> Reader<'a> {
             }
             Shape::Time(zero) => self.time(*zero, scalar, node),
             Shape::List(_)
+            | Shape::Filled
             | Shape::Variables
+            | Shape::Headers
             | Shape::Record(_)
             | Shape::Named(_)
             | Shape::Json
@@ -236,12 +244,17 @@ impl<'a> Reader<'a> {
         self.wrong(expected, None, node)
     }
 
-    fn variables(&mut self, entries: &[Entry]) -> Content {
+    fn variables(
+        &mut self,
+        entries: &[Entry],
+        noun: &str,
+        is_name: impl Fn(&str) -> bool,
+    ) -> Content {
         let mut variables = BTreeMap::new();
         for Entry { key, origin, value } in entries {
             let text = self.inside(key, |reader| {
-                if !interpolate::is_name(key) {
-                    let message = format!("{} cannot name a variable", quoted(key));
+                if !is_name(key) {
+                    let message = format!("{} cannot name a {noun}", quoted(key));
                     reader.tell(origin, Diagnostic::error("bad_value", message));
                 }
                 reader.filled(value)
@@ -394,6 +407,12 @@ impl<'a> Reader<'a> {
 fn split(origin: &Origin, text: &str) -> Vec<Node> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     parts.map(|part| Node::plain(origin.clone(), part)).collect()
+}
+
+/// Whether a text can be the name of a header of HTTP.
+fn is_header(name: &str) -> bool {
+    let is_of_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    !name.is_empty() && name.chars().all(is_of_token)
 }
 
 fn is_flag(node: &Node) -> bool {

@@ -76,7 +76,7 @@ fn property(field: &Field, definitions: &mut Map<String, Value>) -> Value {
 
 fn of(shape: &Shape, definitions: &mut Map<String, Value>) -> Value {
     match shape {
-        Shape::Text => text(),
+        Shape::Text | Shape::Filled => text(),
         Shape::Suggested(words) => json!({ "anyOf": [{ "enum": words }, { "type": "string" }] }),
         Shape::Word(words) => json!({ "enum": words }),
         Shape::Flag => json!({ "type": "boolean" }),
@@ -93,6 +93,7 @@ fn of(shape: &Shape, definitions: &mut Map<String, Value>) -> Value {
             "propertyNames": { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
             "additionalProperties": text(),
         }),
+        Shape::Headers => json!({ "type": "object", "additionalProperties": text() }),
         Shape::Record(record) => {
             define(record, definitions);
             json!({ "$ref": reference(record) })

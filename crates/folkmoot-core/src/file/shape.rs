@@ -66,8 +66,12 @@ pub enum Shape {
     Time(Zero),
     /// Values in order.
     List(List),
+    /// A text in which `${NAME}` is filled.
+    Filled,
     /// Environment variables with texts in which `${NAME}` is filled.
     Variables,
+    /// Headers of HTTP with texts in which `${NAME}` is filled.
+    Headers,
     /// A map with known keys.
     Record(&'static Record),
     /// A text, or a map with known keys.
@@ -90,7 +94,7 @@ pub enum Shape {
         /// What is said of anything else; `{}` is its kind.
         misfit: &'static str,
     },
-    /// Maps with known keys, by the names of agents.
+    /// Maps with known keys, by names such as those of agents.
     Named(&'static Record),
     /// Anything that JSON can say.
     Json,
@@ -205,7 +209,9 @@ impl Shape {
             | Shape::Number { .. }
             | Shape::Decimal
             | Shape::Time(_)
+            | Shape::Filled
             | Shape::Variables
+            | Shape::Headers
             | Shape::Json
             | Shape::Later => None,
         }
@@ -214,7 +220,9 @@ impl Shape {
     /// What a value should have been.
     pub fn expectation(&self) -> String {
         match self {
-            Shape::Text | Shape::Suggested(_) | Shape::String { .. } => "a text".into(),
+            Shape::Text | Shape::Filled | Shape::Suggested(_) | Shape::String { .. } => {
+                "a text".into()
+            }
             Shape::Word(words) => alternatives(words),
             Shape::Flag => "true or false".into(),
             Shape::Whole { min, max: ENDLESS } => format!("a whole number of at least {min}"),
@@ -224,6 +232,7 @@ impl Shape {
             Shape::Time(_) => "a time up to 365d, such as 30 (seconds), 0.5 or 30m, or none".into(),
             Shape::List(List { what, .. }) => format!("a list of {what}"),
             Shape::Variables => "a map of variables and texts".into(),
+            Shape::Headers => "a map of headers and texts".into(),
             Shape::Record(_) => "a map".into(),
             Shape::TextOr(_) | Shape::LineOr { .. } => "a text or a map".into(),
             Shape::FlagOr(_) => "true, false or a map".into(),

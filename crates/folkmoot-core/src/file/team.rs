@@ -4,6 +4,7 @@ use crate::file::{
     collaboration::COLLABORATION,
     extensions::EXTENSIONS,
     script::SCRIPT,
+    servers::{MCP_SERVERS, SERVER},
     shape::{ENDLESS, Field, List, MANY, Record, SOME, Shape, Zero},
 };
 
@@ -30,7 +31,7 @@ pub static TEAM: Record = Record {
                 .default("the current folder")
                 .flag("--workdir"),
             Field::new("extensions", Shape::Record(&EXTENSIONS), EXTENSIONS.doc),
-            Field::new("mcp_servers", Shape::Later, "MCP servers, in the usual shape."),
+            Field::new("mcp_servers", Shape::Named(&SERVER), MCP_SERVERS),
             Field::new("agents_from", Shape::Later, "A folder of agent files."),
         ],
         RUNNING,

@@ -11,6 +11,7 @@
 use crate::{
     call::{Call, FailureKind, Fault, Prompt, Reply, ToolCall},
     key::Key,
+    mcp,
     scope::{Scope, Step},
     team::{Agent, ECONOMY, FIRST_TARGET},
 };
@@ -45,6 +46,19 @@ impl<'a, 's> Turn<'a, 's> {
     ) -> Step<Turn<'a, 's>> {
         let place = cx.at(name);
         let mut chain = Chain::of(agent);
+        if let Some(reply) = mcp::meet(&place, agent)? {
+            let first = reply.key.clone();
+            return Ok(Turn {
+                reply,
+                agent,
+                chain,
+                place,
+                first,
+                steps: 0,
+                tools: 0,
+                questions: 0,
+            });
+        }
         let reply = if agent.grants.is_empty() {
             chain.ask(cx, name, prompt)?
         } else {
@@ -172,10 +186,15 @@ fn asks(reply: &Reply) -> bool {
     reply.contribution().is_some_and(|answer| answer.asks)
 }
 
-/// What is not granted is not executed: the model is told, and the refusal is recorded.
+/// What is not granted is not executed: the model is told, and the refusal is recorded. Nor is what a
+/// server did not have at first sight.
 fn use_tool(turn: &Scope, name: &str, agent: &Agent, request: &ToolCall) -> Step<Reply> {
-    let call = Call::Tool { agent: agent.id.clone(), request: request.clone(), repeatable: false };
-    if agent.is_granted(&request.name) {
+    let of_server = mcp::parts(&request.name);
+    let pinned = of_server.map(|(server, tool)| mcp::tool(turn, server, tool));
+    let repeatable = matches!(&pinned, Some(Some(tool)) if tool.repeatable);
+    let call = Call::Tool { agent: agent.id.clone(), request: request.clone(), repeatable };
+    let is_there = agent.is_granted(&request.name) && pinned.is_none_or(|it| it.is_some());
+    if is_there {
         turn.call(name, call)
     } else {
         let denied = Fault::failed(FailureKind::Denied, format!("denied: {}", request.name));

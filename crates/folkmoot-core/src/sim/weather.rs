@@ -146,9 +146,11 @@ impl Attempts {
     fn of(spec: &Spec, entry: &Entry) -> Attempts {
         let retries = match &entry.call {
             Call::Agent { agent, .. } => spec.team.agent(agent).retries,
-            Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. } | Call::Exchange { .. } => {
-                0
-            }
+            Call::Tool { .. }
+            | Call::Person { .. }
+            | Call::Gate { .. }
+            | Call::Exchange { .. }
+            | Call::Listing { .. } => 0,
         };
         let is_metered = entry.reserved.is_some();
         let (took, wasted) = (Duration::default(), Usage::default());

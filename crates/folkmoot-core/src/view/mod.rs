@@ -5,6 +5,7 @@ mod failovers;
 mod prices;
 mod readings;
 mod report;
+mod servers;
 
 pub use readings::{Reading, Readings, readings};
 pub use report::report;
@@ -270,12 +271,17 @@ pub fn outcome(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> Outcome {
         answer,
         partial,
         errors: errors(spec, run.known(), &account),
-        warnings: [&spec.warnings, &failovers::warnings(spec, run), &account.warnings]
-            .into_iter()
-            .flatten()
-            .cloned()
-            .chain(run.unsaved().map(unsaved))
-            .collect(),
+        warnings: [
+            &spec.warnings,
+            &failovers::warnings(spec, run),
+            &servers::warnings(run),
+            &account.warnings,
+        ]
+        .into_iter()
+        .flatten()
+        .cloned()
+        .chain(run.unsaved().map(unsaved))
+        .collect(),
         graph: account.graph,
         findings: account.findings.as_ref().map(|it| it.all.clone()),
         rounds_of_findings: account.findings.map(|it| it.rounds),
@@ -517,6 +523,7 @@ fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
             let told = Briefing::of(spec, run.known(), key).news();
             (Vec::new(), serde_json::from_str(&told).ok(), None)
         }
+        Call::Listing { server, .. } => (Vec::new(), None, Some(format!("mcp.{server}"))),
     };
     let sent = json!([messages, tool, arguments]).to_string();
     let digest = blake3::hash(sent.as_bytes()).to_hex()[..16].to_owned();
@@ -546,7 +553,11 @@ fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
 fn later_target(call: &Call) -> Option<u32> {
     match call {
         Call::Agent { target, .. } => Some(*target).filter(|target| *target > FIRST_TARGET),
-        Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. } | Call::Exchange { .. } => None,
+        Call::Tool { .. }
+        | Call::Person { .. }
+        | Call::Gate { .. }
+        | Call::Exchange { .. }
+        | Call::Listing { .. } => None,
     }
 }
 

@@ -76,6 +76,8 @@ pub fn readings(spec: &Spec, run: &Run, key: &str) -> Option<Readings> {
             let sources: Vec<&Key> = entry.call.sources().collect();
             (sources.iter().map(|it| reader.answer("reply", it)).collect(), sources)
         }
+        // A server is asked the same whatever was said before.
+        Call::Listing { .. } => (Vec::new(), Vec::new()),
     };
     let agent = spec.team.agent(entry.call.agent()).name.to_string();
     let behind = reader.behind(sources);
@@ -110,9 +112,11 @@ impl<'a> Reader<'a> {
         let (key, entry) = self.known.named(prompt.continues.as_ref()?)?;
         match &entry.call {
             Call::Agent { prompt, .. } => Some((key, prompt)),
-            Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. } | Call::Exchange { .. } => {
-                None
-            }
+            Call::Tool { .. }
+            | Call::Person { .. }
+            | Call::Gate { .. }
+            | Call::Exchange { .. }
+            | Call::Listing { .. } => None,
         }
     }
 
@@ -147,7 +151,10 @@ impl<'a> Reader<'a> {
         let source = match &entry.call {
             Call::Tool { request, .. } => tools::source(request),
             Call::Gate { gate, .. } => Some(gate.to_string()),
-            Call::Agent { .. } | Call::Person { .. } | Call::Exchange { .. } => None,
+            Call::Agent { .. }
+            | Call::Person { .. }
+            | Call::Exchange { .. }
+            | Call::Listing { .. } => None,
         };
         Reading { source, ..self.reading(part, &self.author(entry), Some(key), text) }
     }
@@ -158,6 +165,7 @@ impl<'a> Reader<'a> {
             Call::Person { .. } => USER.to_owned(),
             Call::Tool { request, .. } => request.name.to_string(),
             Call::Gate { .. } => FOLKMOOT.to_owned(),
+            Call::Listing { server, .. } => format!("mcp.{server}"),
             Call::Agent { agent, .. } | Call::Exchange { agent, .. } => {
                 self.spec.team.agent(agent).name.to_string()
             }

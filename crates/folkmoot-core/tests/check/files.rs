@@ -140,7 +140,7 @@ sandbox: readonly
         8:11 agents[1].demo error[bad_value] demo must be true or false; got "yes"
         9:14 agents[1].grants[0] error[unknown_tool] unknown tool "shel" | help: did you mean "shell"?
         9:20 agents[1].grants[1] error[unknown_tool] unknown tool "file.delete" | help: known: *, file, file.read, file.list, file.write, search, shell, fetch, shell.run, mail, mail.send, mail.inbox, mail.read, mail.ack, mail.nack, board, board.show, board.post, board.get, board.set
-        9:33 agents[1].grants[2] error[not_supported_yet] "mcp.github.search" is not supported by this version
+        9:33 agents[1].grants[2] error[unknown_tool] unknown tool "mcp.github.search" | help: no MCP server is set up; name it under mcp_servers, or in .mcp.json
         10:5 agents[2] error[bad_value] agents[2] must be a map; got "coder"
         11:5 agents[3] error[missing_key] name is missing
         12:5 agents[3].timeout error[unknown_key] unknown key "timeout" | help: "timeout" belongs in collaboration
@@ -233,7 +233,6 @@ collaboration: { topology: star, agents: [a], max_iteration: 3 }
     .tells(&expect![[r#"
         2:22 agents[0].team error[not_supported_yet] team is not supported by this version
         3:22 agents[1].file error[not_supported_yet] file is not supported by this version
-        4:14 mcp_servers error[not_supported_yet] mcp_servers is not supported by this version
         5:14 agents_from error[not_supported_yet] agents_from is not supported by this version
         6:47 collaboration.max_iteration error[unknown_key] unknown parameter "max_iteration" | help: did you mean "max_iterations"?
     "#]]);

@@ -13,6 +13,7 @@ mod properties;
 mod roles;
 mod schema;
 mod scripts;
+mod servers;
 mod strategies;
 
 use std::fmt::Write;
@@ -61,6 +62,7 @@ struct Case<'a> {
     overrides: Vec<Override>,
     task: Option<&'a str>,
     catalog: Catalog,
+    servers: Option<&'a str>,
 }
 
 impl<'a> Case<'a> {
@@ -69,7 +71,8 @@ impl<'a> Case<'a> {
     }
 
     fn of(source: Source<'a>) -> Case<'a> {
-        Case { source, overrides: Vec::new(), task: Some("the task"), catalog: catalog() }
+        let (overrides, task) = (Vec::new(), Some("the task"));
+        Case { source, overrides, task, catalog: catalog(), servers: None }
     }
 
     fn flag(self, name: &str, value: &str) -> Self {
@@ -90,6 +93,7 @@ impl<'a> Case<'a> {
             task: self.task,
             catalog: &self.catalog,
             variable: &|name| (name == "HOST").then(|| "a: b # ${HOME}".to_owned()),
+            servers: &|_| Ok(self.servers.map(str::to_owned)),
             read: &|path| match path {
                 "lead.md" => Ok("Lead well.\n".into()),
                 "out.schema.json" => Ok("{\"type\": \"object\"}".into()),

@@ -26,9 +26,11 @@ impl World for Hostile<'_, '_> {
                 let messages = render::messages(spec, run.known(), agent, prompt);
                 messages.last().map(|message| message.content.clone())
             }
-            Call::Tool { .. } | Call::Person { .. } | Call::Gate { .. } | Call::Exchange { .. } => {
-                None
-            }
+            Call::Tool { .. }
+            | Call::Person { .. }
+            | Call::Gate { .. }
+            | Call::Exchange { .. }
+            | Call::Listing { .. } => None,
         };
         if let (Some(last), Target::Script(script)) = (&last, &agent.target) {
             let echo = folkmoot_core::team::ScriptedReply::text(last.clone());
@@ -40,7 +42,7 @@ impl World for Hostile<'_, '_> {
         if is_timed && self.0.one_in(16) {
             return None;
         }
-        let is_offered = !agent.grants.is_empty() || !spec.tools(&agent.id).is_empty();
+        let is_offered = !agent.grants.is_empty() || !spec.tools(&agent.id, run.known()).is_empty();
         // The demo uses no tools, whatever it is offered.
         let has_tools = is_offered && last.is_some() && agent.target != Target::Demo;
         let outcome = self.outcome(has_tools);

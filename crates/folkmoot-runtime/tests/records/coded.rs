@@ -54,6 +54,7 @@ fn team(collaboration: &str) -> Arc<Spec> {
             catalog: &Catalog::default(),
             variable: &|_| None,
             read: &|_| Err("there are no files".into()),
+            servers: &|_| Ok(None),
         },
         &registry(),
     );

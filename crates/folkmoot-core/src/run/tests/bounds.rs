@@ -46,7 +46,7 @@ impl World for Honest {
             return None;
         }
         let (outcome, usage) = match &entry.call {
-            Call::Person { .. } | Call::Exchange { .. } => return None,
+            Call::Person { .. } | Call::Exchange { .. } | Call::Listing { .. } => return None,
             Call::Gate { .. } => {
                 (Ok(Evidence::of(random.below(3) > 0).answer().into()), Usage::default())
             }

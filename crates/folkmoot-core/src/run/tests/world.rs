@@ -95,7 +95,8 @@ fn usage(random: &mut Random, spec: &Spec, entry: &Entry) -> Usage {
             | Call::Tool { .. }
             | Call::Person { .. }
             | Call::Gate { .. }
-            | Call::Exchange { .. },
+            | Call::Exchange { .. }
+            | Call::Listing { .. },
             _,
         ) => None,
     };
