@@ -35,7 +35,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use async_trait::async_trait;
 use folkmoot_core::{
-    call::{Fault, Usage},
+    call::{FailureKind, Fault, Usage},
     team::{Model, Target},
 };
 use folkmoot_runtime::backend::{Backend, OnDelta, Request, Response};
@@ -148,6 +148,11 @@ impl Backend for Agents {
                 let world = a2a::World { http, patience, backoff, ours };
                 a2a::perform(a2a, world, &request, on_delta).await
             }
+            // The kernel follows its program instead.
+            Target::Team(_) => Response {
+                outcome: Err(Fault::failed(FailureKind::Unsupported, "a team is no back-end")),
+                usage: Usage::default(),
+            },
         }
     }
 }

@@ -234,7 +234,7 @@ impl Providers {
             Target::Acp(acp) => {
                 installed::lack_of(acp, acp.command.first()?, self.path.as_deref()?)
             }
-            Target::Script(_) | Target::Demo | Target::A2a(_) => None,
+            Target::Script(_) | Target::Demo | Target::A2a(_) | Target::Team(_) => None,
         }
     }
 

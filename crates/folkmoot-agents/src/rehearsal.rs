@@ -27,7 +27,7 @@ impl World for Rehearsal {
     fn answer(&mut self, spec: &Spec, run: &Run, _: &Key, entry: &Entry) -> Option<Happening> {
         let (agent, prompt) = match &entry.call {
             Call::Agent { prompt, .. } => (spec.team.asked(&entry.call), prompt),
-            Call::Person { .. } => return None,
+            Call::Person { .. } | Call::Team { .. } => return None,
             Call::Tool { request, .. } => return Some(no_tool(&request.name)),
             Call::Listing { server, .. } => return Some(looked(Ok(listed(spec, server).into()))),
             Call::Exchange { .. } => {
@@ -47,9 +47,12 @@ impl World for Rehearsal {
                 let last = messages.last().map_or("", |message| &message.content);
                 script::happening(script, entry.nth, last)
             }
-            Target::Model(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => {
-                demo::happening(&agent, &messages)
-            }
+            Target::Model(_)
+            | Target::Demo
+            | Target::Cli(_)
+            | Target::Acp(_)
+            | Target::A2a(_)
+            | Target::Team(_) => demo::happening(&agent, &messages),
         })
     }
 }
@@ -69,7 +72,12 @@ fn unseen() -> Answer {
 fn listed(spec: &Spec, server: &str) -> Answer {
     let scripts = spec.team.everyone().filter_map(|agent| match &agent.target {
         Target::Script(script) => Some(script),
-        Target::Model(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => None,
+        Target::Model(_)
+        | Target::Demo
+        | Target::Cli(_)
+        | Target::Acp(_)
+        | Target::A2a(_)
+        | Target::Team(_) => None,
     });
     let replies = scripts.flat_map(|script| {
         let rules = script.rules.iter().map(|rule| &rule.reply);

@@ -350,6 +350,11 @@ pub(crate) fn state_file() -> Result<PathBuf> {
     Ok(folder.join("folkmoot.db"))
 }
 
+/// The home directory of the user.
+pub(crate) fn home_dir() -> Option<PathBuf> {
+    home().map(|home| home.home_dir().to_owned())
+}
+
 fn home() -> Option<impl AppStrategy> {
     let (top_level_domain, author, app_name) =
         (String::new(), String::new(), "folkmoot".to_owned());

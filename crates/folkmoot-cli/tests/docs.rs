@@ -136,6 +136,8 @@ fn the_teams_of_the_pages_are_sound() {
             overrides: &[],
             task: Some("Well?"),
             catalog: &catalog,
+            list: &|_| Err("no such folder".into()),
+            around: &[],
             variable: &|_| None,
             read: &|_| Err("there is none".to_owned()),
             servers: &|_| Ok(None),

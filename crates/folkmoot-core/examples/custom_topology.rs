@@ -64,8 +64,21 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (source, task) = (Source::File(file.as_bytes()), Some("Write a poem"));
         let (name, path, overrides, catalog) = ("own", None, &[], &Catalog::default());
         let (variable, read) = (&|_: &str| None, &|_: &str| Err("there are no files".into()));
+        let (list, around) = (&|_: &str| Err("no such folder".into()), &[]);
         let servers = &|_: &str| Ok(None);
-        let input = Input { source, name, path, overrides, task, catalog, variable, read, servers };
+        let input = Input {
+            source,
+            name,
+            path,
+            overrides,
+            task,
+            catalog,
+            variable,
+            read,
+            servers,
+            list,
+            around,
+        };
         let spec = check_with(&input, &registry).spec.ok_or("the team is refused")?;
         let sim = Sim::start(Arc::new(spec), 0, 0, &mut Second).finish(&mut Second);
         let (_, run) = log::load_with(&sim.log, &registry)?;

@@ -28,6 +28,15 @@ pub enum Call {
         #[serde(flatten)]
         prompt: Prompt,
     },
+    /// A turn of an agent that a team answers for: that team's whole run. Nobody carries it out; its own
+    /// calls lie below it, and the kernel concludes it when they are done (agents.md §2).
+    Team {
+        /// The agent.
+        agent: AgentId,
+        /// What it is asked.
+        #[serde(flatten)]
+        prompt: Prompt,
+    },
     /// One tool call that an agent's reply wants.
     Tool {
         /// On whose behalf, under whose grants.
@@ -115,6 +124,7 @@ impl Call {
     pub fn agent(&self) -> &AgentId {
         match self {
             Call::Agent { agent, .. }
+            | Call::Team { agent, .. }
             | Call::Tool { agent, .. }
             | Call::Person { agent, .. }
             | Call::Gate { agent, .. }
@@ -128,10 +138,45 @@ impl Call {
         matches!(self, Call::Person { .. })
     }
 
+    /// Whether it is a turn of a whole team.
+    pub fn is_of_team(&self) -> bool {
+        matches!(self, Call::Team { .. })
+    }
+
+    /// Whether a back-end, a tool or the like carries it out: only that is charged, and can be under way
+    /// while nothing can happen.
+    pub fn is_performed(&self) -> bool {
+        !self.is_for_person() && !self.is_of_team()
+    }
+
+    /// The same call of an agent as it is called where its team is the member `team`; the task of that
+    /// team is `brief`.
+    #[must_use]
+    pub(crate) fn in_team(mut self, team: &AgentId, brief: &[Part]) -> Call {
+        let (Call::Agent { agent, .. }
+        | Call::Team { agent, .. }
+        | Call::Tool { agent, .. }
+        | Call::Person { agent, .. }
+        | Call::Gate { agent, .. }
+        | Call::Exchange { agent, .. }
+        | Call::Listing { agent, .. }) = &mut self;
+        *agent = agent.in_team(team);
+        if let Call::Agent { prompt, .. }
+        | Call::Team { prompt, .. }
+        | Call::Person { prompt, .. } = &mut self
+        {
+            let briefed = |part: Part| if part == Part::Task { brief.to_vec() } else { vec![part] };
+            prompt.parts =
+                std::mem::take(&mut prompt.parts).into_iter().flat_map(briefed).collect();
+        }
+        self
+    }
+
     /// Whether it may be made again if a crash left its outcome unknown.
     pub fn is_repeatable(&self) -> bool {
         match self {
             Call::Agent { .. }
+            | Call::Team { .. }
             | Call::Person { .. }
             | Call::Gate { .. }
             | Call::Exchange { .. }
@@ -143,9 +188,9 @@ impl Call {
     /// The earlier answers this call was made from.
     pub fn sources(&self) -> impl Iterator<Item = &Key> {
         let (prompt, of, told) = match self {
-            Call::Agent { prompt, .. } | Call::Person { prompt, .. } => {
-                (Some(prompt), None, &[][..])
-            }
+            Call::Agent { prompt, .. }
+            | Call::Team { prompt, .. }
+            | Call::Person { prompt, .. } => (Some(prompt), None, &[][..]),
             Call::Gate { of, .. } => (None, Some(of), &[][..]),
             Call::Exchange { after, told, .. } => (None, after.as_ref(), &told[..]),
             Call::Tool { .. } | Call::Listing { .. } => (None, None, &[][..]),

@@ -21,6 +21,17 @@ pub struct Diagnostic {
     pub path: Option<Arc<str>>,
     /// Other places that belong to it, and what they have to do with it.
     pub also: Vec<(Span, String)>,
+    /// The file that it is about, if that is not the team's own but one that the team's file names.
+    pub file: Option<Arc<Text>>,
+}
+
+/// A file that a team's file names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Text {
+    /// Its path, as it follows from the names in the files.
+    pub path: Arc<str>,
+    /// What it holds.
+    pub text: Arc<str>,
 }
 
 /// How many findings are told at once; more help nobody.
@@ -55,7 +66,16 @@ impl Diagnostic {
     }
 
     fn new(severity: Severity, code: &'static str, message: String) -> Diagnostic {
-        Diagnostic { severity, code, message, help: None, at: None, path: None, also: Vec::new() }
+        Diagnostic {
+            severity,
+            code,
+            message,
+            help: None,
+            at: None,
+            path: None,
+            also: Vec::new(),
+            file: None,
+        }
     }
 
     /// Whether it keeps a run from starting.
@@ -85,6 +105,18 @@ impl Diagnostic {
         self
     }
 
+    /// Says in which file it is, unless that is said already.
+    #[must_use]
+    pub fn of(mut self, file: &Arc<Text>) -> Diagnostic {
+        self.file.get_or_insert_with(|| file.clone());
+        self
+    }
+
+    /// The text that its places are in: that of its file, or of the team's.
+    pub fn text<'a>(&'a self, source: &'a str) -> &'a str {
+        self.file.as_ref().map_or(source, |file| &file.text)
+    }
+
     /// Points at another place that belongs to it.
     #[must_use]
     pub fn also(mut self, span: Option<Span>, text: &str) -> Diagnostic {
@@ -94,6 +126,7 @@ impl Diagnostic {
 
     /// This finding as programs read it, with lines and columns in `source`.
     pub fn located(&self, source: &str) -> Located<'_> {
+        let source = self.text(source);
         let at = self.at.map(|span| Position::of(source, span.start));
         let also = self.also.iter().map(|(span, message)| {
             let Position { line, column } = Position::of(source, span.start);
@@ -107,6 +140,7 @@ impl Diagnostic {
             help: self.help.as_deref(),
             path: self.path.as_deref(),
             also: also.collect(),
+            file: self.file.as_ref().map(|file| &*file.path),
         }
     }
 }
@@ -204,6 +238,9 @@ pub struct Located<'a> {
     /// See [`Diagnostic::also`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<Related<'a>>,
+    /// The file, if it is not the team's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<&'a str>,
 }
 
 /// Another place that belongs to a finding.

@@ -206,6 +206,14 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
         usage: Usage,
     },
+    /// The run of a team that is a member is over, and with it that member's turn.
+    Concluded {
+        /// The turn.
+        key: Key,
+        /// The reply, or why there is none.
+        #[serde(flatten)]
+        settled: Settled,
+    },
     /// The run is over; what follows changes nothing but the bill, unless it is an amendment.
     Ended {
         /// How.
@@ -221,6 +229,7 @@ impl Event {
             Event::Asked { .. }
             | Event::Refused { .. }
             | Event::Withdrawn { .. }
+            | Event::Concluded { .. }
             | Event::Ended { .. } => true,
             Event::Started { .. }
             | Event::Inherited { .. }
@@ -251,6 +260,7 @@ impl Event {
             | Event::Woken { .. }
             | Event::Saved { .. }
             | Event::Withdrawn { .. }
+            | Event::Concluded { .. }
             | Event::Ended { .. } => None,
         }
     }
@@ -265,7 +275,8 @@ impl Event {
             | Event::Saved { key, .. }
             | Event::Asked { key, .. }
             | Event::Refused { key, .. }
-            | Event::Withdrawn { key, .. } => Some(key),
+            | Event::Withdrawn { key, .. }
+            | Event::Concluded { key, .. } => Some(key),
             Event::Started { .. }
             | Event::Resumed { .. }
             | Event::CancelRequested

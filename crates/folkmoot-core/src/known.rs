@@ -141,7 +141,7 @@ impl Known {
         self.open().filter(|(_, entry)| entry.call.is_for_person())
     }
 
-    /// How many calls the world still owes an answer to.
+    /// How many calls have no answer yet.
     pub fn open_count(&self) -> usize {
         self.open.len()
     }
@@ -188,6 +188,11 @@ impl Known {
                 let words = self.words.get(key).or_else(|| self.words.get(first?));
                 let prompt = words.into_iter().fold(prompt, |prompt, it| prompt.say(it.clone()));
                 Call::Agent { agent, target, prompt }
+            }
+            Call::Team { agent, prompt } => {
+                let words = self.words.get(key);
+                let prompt = words.into_iter().fold(prompt, |prompt, it| prompt.say(it.clone()));
+                Call::Team { agent, prompt }
             }
             call @ (Call::Tool { .. }
             | Call::Person { .. }
@@ -266,6 +271,22 @@ impl Known {
         Some(entry)
     }
 
+    /// Lets the turns of teams that `key` was part of go on: what they came to may no longer hold.
+    pub(crate) fn reopen_around(&mut self, key: &Key) {
+        let ends = key.as_str().match_indices('/').map(|(at, _)| &key.as_str()[..at]);
+        let around = ends.filter_map(|it| Some(self.calls.get_key_value(it)?.0.clone()));
+        let around: Vec<Key> = around.collect();
+        for key in around {
+            let Some(entry) = self.calls.get_mut(&key) else { continue };
+            let is_begun = entry.call.is_of_team() && !entry.refused;
+            if is_begun && entry.outcome.take().is_some() {
+                (entry.settled, entry.expires) = (0, None);
+                (entry.inherited, entry.withdrawn) = (false, false);
+                self.open.insert(entry.asked, key);
+            }
+        }
+    }
+
     pub(crate) fn get_mut(&mut self, key: &Key) -> Option<&mut Entry> {
         self.calls.get_mut(key)
     }
@@ -274,7 +295,7 @@ impl Known {
     pub(crate) fn retry_open(&mut self) {
         for key in self.open.values() {
             // A question to a person is the same one after a restart (rules.md 8.1).
-            let entry = self.calls.get_mut(key).filter(|entry| !entry.call.is_for_person());
+            let entry = self.calls.get_mut(key).filter(|entry| entry.call.is_performed());
             if let Some(entry) = entry {
                 entry.attempt += 1;
                 entry.usages.push(Usage::default());

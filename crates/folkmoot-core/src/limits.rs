@@ -110,7 +110,7 @@ impl Spent {
 pub struct Ledger {
     /// By the whole run.
     pub run: Spent,
-    /// By each agent.
+    /// By each agent; by one that a team answers for, what all of that team used.
     pub agents: BTreeMap<AgentId, Spent>,
     /// By each part of the run that has limits of its own.
     pub scopes: BTreeMap<Key, Spent>,
@@ -119,7 +119,9 @@ pub struct Ledger {
 impl Ledger {
     fn levels(&mut self, entry: &Entry, book: impl Fn(&mut Spent)) {
         book(&mut self.run);
-        book(self.agents.entry(entry.call.agent().clone()).or_default());
+        for rank in entry.call.agent().ranks() {
+            book(self.agents.entry(rank).or_default());
+        }
         for scope in &entry.scopes {
             book(self.scopes.entry(scope.clone()).or_default());
         }

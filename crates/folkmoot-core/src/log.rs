@@ -85,7 +85,7 @@ pub fn load_with(records: &[Record], registry: &Registry) -> Result<(Arc<Spec>, 
     if let Some(flaw) = spec.flaw() {
         return Err(Unsound::Spec(flaw));
     }
-    let agents: BTreeSet<&AgentId> = spec.team.everyone().map(|agent| &agent.id).collect();
+    let agents: BTreeSet<AgentId> = spec.team.all().into_iter().map(|agent| agent.id).collect();
     let mut conversations = Conversations::default();
     let (mut run, mut retaken) = (Run::default(), 0);
     for record in records {
@@ -118,6 +118,7 @@ pub fn load_with(records: &[Record], registry: &Registry) -> Result<(Arc<Spec>, 
             | Event::Woken { .. }
             | Event::Saved { .. }
             | Event::Withdrawn { .. }
+            | Event::Concluded { .. }
             | Event::Ended { .. } => {}
         }
         if retaken > MAX_RETAKEN {
@@ -141,7 +142,9 @@ impl<'a> Conversations<'a> {
     /// known, or leads back to the call itself.
     fn add(&mut self, key: &'a Key, call: &'a Call) -> Result<(), &'a Key> {
         let continued = match call {
-            Call::Agent { prompt, .. } | Call::Person { prompt, .. } => prompt.continues.as_ref(),
+            Call::Agent { prompt, .. }
+            | Call::Team { prompt, .. }
+            | Call::Person { prompt, .. } => prompt.continues.as_ref(),
             Call::Tool { .. }
             | Call::Gate { .. }
             | Call::Exchange { .. }

@@ -61,6 +61,12 @@ pub fn suggestion<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> O
     nearest(word, known).map(|nearest| format!("did you mean \"{nearest}\"?"))
 }
 
+/// The name of a file without its folder and ending.
+pub(crate) fn file_stem(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -138,7 +138,8 @@ pub(crate) fn part(spec: &Spec, known: &Known, part: &Part) -> String {
 pub(crate) fn system(spec: &Spec, agent: &Agent) -> String {
     let language = Language::of(&spec.task);
     let prompt = agent.prompt.as_deref().map(|prompt| prompt.trim_end().to_owned());
-    let role = spec.collaboration.role(&spec.team, &agent.id, language);
+    let (own, id) = spec.of(&agent.id);
+    let role = own.collaboration.role(&own.team, &id, language);
     let parts = [prompt, role, Some(language.identity(&agent.name, !agent.grants.is_empty()))];
     let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
     parts.join("\n\n")
@@ -161,7 +162,9 @@ fn chain<'a>(known: &'a Known, prompt: &'a Prompt) -> Vec<Link<'a>> {
         let own = own.filter(|(answer, _)| is_sent(answer, prompt));
         links.push(Link { own, parts: &prompt.parts });
         match before.map(|entry| &entry.call) {
-            Some(Call::Agent { prompt: earlier, .. }) => prompt = earlier,
+            Some(Call::Agent { prompt: earlier, .. } | Call::Team { prompt: earlier, .. }) => {
+                prompt = earlier;
+            }
             Some(
                 Call::Tool { .. }
                 | Call::Person { .. }
@@ -174,6 +177,36 @@ fn chain<'a>(known: &'a Known, prompt: &'a Prompt) -> Vec<Link<'a>> {
     }
     links.reverse();
     links
+}
+
+/// A prompt and all that it continues as parts of one request, for somebody who begins anew: what was
+/// answered before is quoted.
+pub(crate) fn flattened(known: &Known, prompt: &Prompt) -> Vec<Part> {
+    let mut links = vec![&prompt.parts];
+    let mut answers = Vec::new();
+    let mut next = prompt.continues.as_ref();
+    while let Some((key, entry)) = next.and_then(|key| Some((key, known.get(key.as_str())?))) {
+        let (Call::Team { prompt, .. } | Call::Agent { prompt, .. }) = &entry.call else { break };
+        let is_said = matches!(&entry.outcome, Some(Ok(answer)) if !answer.is_blank());
+        answers.push(is_said.then(|| Part::Quote(key.clone())));
+        links.push(&prompt.parts);
+        next = prompt.continues.as_ref();
+    }
+    answers.push(None);
+    let links = links.into_iter().rev().zip(answers.into_iter().rev());
+    let parts = links.flat_map(|(parts, answer)| answer.into_iter().chain(parts.iter().cloned()));
+    let quoted = parts.map(|part| match part {
+        Part::Own(key) | Part::Returned { key, .. } => Part::Quote(key),
+        Part::Told { text, .. } => Part::Say(text),
+        part @ (Part::Task
+        | Part::Say(_)
+        | Part::Quote(_)
+        | Part::Handed { .. }
+        | Part::Result(_)
+        | Part::Memory(_)
+        | Part::Findings(_)) => part,
+    });
+    quoted.collect()
 }
 
 /// Whether an answer stands in the requests that continue its own: not if it says nothing, nor if it
@@ -236,6 +269,7 @@ fn quote(spec: &Spec, known: &Known, key: &Key, label: Option<&str>, most: usize
     let name = known.get(key.as_str()).map_or("", |entry| match &entry.call {
         Call::Person { .. } => Language::of(&spec.task).pick("a person", "人"),
         call @ (Call::Agent { .. }
+        | Call::Team { .. }
         | Call::Tool { .. }
         | Call::Gate { .. }
         | Call::Exchange { .. }
@@ -318,6 +352,7 @@ fn tool_result(spec: &Spec, known: &Known, key: &Key, most: usize) -> Message {
     let request = match &entry.call {
         Call::Tool { request, .. } => Some(request),
         Call::Agent { .. }
+        | Call::Team { .. }
         | Call::Person { .. }
         | Call::Gate { .. }
         | Call::Exchange { .. }
@@ -377,6 +412,8 @@ pub(crate) fn worst_case(spec: &Spec, known: &Known, call: &Call) -> WorstCase {
     match &agent.target {
         Target::Script(script) => fixed(script.worst_case()),
         Target::Demo => fixed(team::DEMO_USAGE),
+        // What its own calls take is set aside for each of them.
+        Target::Team(_) => fixed(Tokens::default()),
         // The checks let none run under a limit that this would have to hold.
         Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => {
             let input = largest_input(spec, known, &agent, prompt);
@@ -461,7 +498,7 @@ pub(crate) fn estimate(spec: &Spec, known: &Known, entry: &Entry) -> Usage {
     let (window, price) = match &agent.target {
         Target::Model(model) => (model.context_window, model.price.as_ref()),
         Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => (None, None),
-        Target::Script(_) | Target::Demo => return Usage::default(),
+        Target::Script(_) | Target::Demo | Target::Team(_) => return Usage::default(),
     };
     let aside = entry.reserved.map(|aside| aside.tokens.input);
     let most = aside.into_iter().chain(window).min().unwrap_or(u64::MAX);

@@ -12,7 +12,7 @@ use crate::{
     run::Run,
     scope::{self, Want},
     spec::Spec,
-    team::AgentId,
+    team::{Agent, AgentId},
 };
 
 /// Where a log and what the kernel makes of it part.
@@ -112,6 +112,9 @@ impl Retry {
     /// has its answer.
     fn asks(&self, known: &Known, key: &Key, entry: &Entry) -> bool {
         match &self.from {
+            Some(from) if known.get(from.as_str()).is_some_and(|it| it.call.is_of_team()) => {
+                key == from || key.is_under(&format!("{from}/"))
+            }
             Some(from) => from == key,
             None => lacks_answer(entry) && !known.is_rescued(key),
         }
@@ -119,7 +122,9 @@ impl Retry {
 
     /// What the person adds to the calls of `known`.
     fn words(&self, known: &Known) -> Vec<(Key, Arc<str>)> {
+        let is_named = |key: &Key| self.from.as_ref().is_none_or(|from| from == key);
         let asked = known.iter().filter(|(key, entry)| self.asks(known, key, entry));
+        let asked = asked.filter(|(key, _)| is_named(key));
         let words = |text: &Arc<str>| asked.map(|(key, _)| (key.clone(), text.clone())).collect();
         self.prompt.as_ref().map(words).unwrap_or_default()
     }
@@ -133,7 +138,7 @@ fn lacks_answer(entry: &Entry) -> bool {
         Call::Agent { .. } | Call::Gate { .. } | Call::Exchange { .. } | Call::Listing { .. } => {
             true
         }
-        Call::Tool { .. } | Call::Person { .. } => false,
+        Call::Team { .. } | Call::Tool { .. } | Call::Person { .. } => false,
     };
     is_asked && (entry.is_open() || is_missed)
 }
@@ -162,8 +167,24 @@ pub fn fork(origin: &str, records: &[Record], change: &Change, wall: u64) -> Vec
     }
     let mut amended = BTreeSet::new();
     loop {
+        let concluded = fork.conclude(spec);
+        if !concluded.is_empty() {
+            for key in concluded {
+                let came =
+                    |known: &Known| known.get(key.as_str()).and_then(|it| it.outcome.clone());
+                if came(fork.run.known()) != came(old.known()) {
+                    amended.insert(key.clone());
+                }
+                fork.amend(&key, answers, &mut amended);
+            }
+            continue;
+        }
         let found = fork.wanted(spec, |key, call| {
+            // What a turn of a team comes to follows from the calls below it.
             let entry = old.known().get(key.as_str()).filter(|entry| is_same(&entry.call, call))?;
+            if call.is_of_team() {
+                return None;
+            }
             let is_touched = changed.as_ref().is_none_or(|changed| changed.touches(call));
             let is_made_anew = entry.call.sources().any(|source| amended.contains(source));
             let is_asked_again = retry.as_ref().is_some_and(|it| it.asks(old.known(), key, entry));
@@ -175,10 +196,7 @@ pub fn fork(origin: &str, records: &[Record], change: &Change, wall: u64) -> Vec
         }
         for (key, entry) in found {
             fork.inherit(&key, entry);
-            for (_, text) in answers.iter().filter(|(amended, _)| *amended == key) {
-                fork.push(Event::Amended { key: key.clone(), text: text.clone() });
-                amended.insert(key.clone());
-            }
+            fork.amend(&key, answers, &mut amended);
         }
     }
 }
@@ -193,6 +211,7 @@ fn is_same(old: &Call, wanted: &Call) -> bool {
         ) => (one, before) == (other, after) && then.iter().all(|it| told.contains(it)),
         (
             Call::Agent { .. }
+            | Call::Team { .. }
             | Call::Tool { .. }
             | Call::Person { .. }
             | Call::Gate { .. }
@@ -216,6 +235,27 @@ impl Fork {
         let seq = self.run.seq() + 1;
         self.run.apply(&Record { seq, at: self.run.at(), event: event.clone() });
         self.events.push(event);
+    }
+
+    /// Puts the answers that a person has for `key` in place of its own.
+    fn amend(&mut self, key: &Key, answers: &[(Key, Arc<str>)], amended: &mut BTreeSet<Key>) {
+        for (_, text) in answers.iter().filter(|(amended, _)| amended == key) {
+            self.push(Event::Amended { key: key.clone(), text: text.clone() });
+            amended.insert(key.clone());
+        }
+    }
+
+    /// Takes over the turns of teams that are done with what was taken over.
+    fn conclude(&mut self, spec: &Spec) -> Vec<Key> {
+        let wants = scope::think(spec.program(), spec, self.run.known(), false).wants;
+        let done =
+            wants.into_iter().filter_map(|want| Some((want.concludes?, want.key, want.call)));
+        let done: Vec<_> = done.collect();
+        for (outcome, key, call) in &done {
+            let (key, call) = (key.clone(), call.clone());
+            self.push(Event::Inherited { key, call, nth: 0, settled: outcome.clone().into() });
+        }
+        done.into_iter().map(|(_, key, _)| key).collect()
     }
 
     /// The calls that the program wants, does not have, and can take over.
@@ -266,10 +306,16 @@ struct Changed {
 impl Changed {
     fn between(old: &Spec, new: &Spec) -> Changed {
         let same = |id: &AgentId| {
-            let find = |spec: &Spec| spec.team.everyone().find(|it| it.id == *id).cloned();
-            find(old) == find(new)
+            let find = |spec: &Spec| {
+                let agent = spec.team.has(id).then(|| spec.team.agent(id).clone())?;
+                Some((agent, spec.of(id).0.collaboration.clone()))
+            };
+            let (then, now) = (find(old), find(new));
+            let is_nested = id.as_str().contains('/');
+            let agent = |it: &Option<(Agent, _)>| it.as_ref().map(|(agent, _)| agent.clone());
+            if is_nested { then == now } else { agent(&then) == agent(&now) }
         };
-        let agents = old.team.everyone().map(|agent| agent.id.clone());
+        let agents = old.team.all().into_iter().map(|agent| agent.id);
         Changed {
             everything: old.task != new.task,
             agents: agents.filter(|agent| !same(agent)).collect(),

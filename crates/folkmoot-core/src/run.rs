@@ -117,7 +117,11 @@ impl Run {
         spec: &Spec,
         records: &mut Vec<Record>,
     ) -> Option<Time> {
-        let teaches = |record: &Record| !matches!(record.event, Event::Asked { .. });
+        // A team may be done with its turn as soon as it is asked.
+        let teaches = |record: &Record| match &record.event {
+            Event::Asked { call, .. } => call.is_of_team(),
+            _ => true,
+        };
         for _ in 0..PASSES {
             let before = records.len();
             let next = self.decide(program, spec, records);
@@ -157,6 +161,11 @@ impl Run {
             self.record_all(unwanted, records);
             return None;
         }
+        let concluded = concluded(&wants);
+        if !concluded.is_empty() {
+            self.record_all(concluded, records);
+            return None;
+        }
         self.admit(spec, &wants, records);
         self.next_end(spec, &wants)
     }
@@ -186,7 +195,7 @@ impl Run {
         let meters = self.meters(spec);
         self.withdraw(spec, |_, entry| {
             let Some(want) = wanted.get(&entry.asked) else { return Some(Fault::Unwanted) };
-            if want.call.is_for_person() {
+            if !want.call.is_performed() {
                 return None;
             }
             let (at, of) = self.runs_out(&meters, want)?;
@@ -238,7 +247,7 @@ impl Run {
     /// When the first phase ends that has queued calls, or time runs out for what is under way.
     fn next_end(&self, spec: &Spec, wants: &[Want]) -> Option<Time> {
         let meters = self.meters(spec);
-        let timed = wants.iter().filter(|want| !want.call.is_for_person());
+        let timed = wants.iter().filter(|want| want.call.is_performed());
         let end = |want: &Want| {
             // What was not under way before may have been asked or refused just now.
             let asked_now = || self.known.fitting(&want.key, &want.call).map(Entry::is_open);
@@ -252,17 +261,17 @@ impl Run {
     }
 
     /// When the time of each agent runs out, of those with a limit on it and calls under way.
-    fn meters<'a>(&self, spec: &'a Spec) -> BTreeMap<&'a AgentId, Time> {
-        let agents = spec.team.everyone().filter_map(|agent| {
-            let most = agent.limits.time?;
-            Some((&agent.id, self.ledger.agents.get(&agent.id)?.runs_out(most)?))
+    fn meters(&self, spec: &Spec) -> BTreeMap<&AgentId, Time> {
+        let agents = self.ledger.agents.iter().filter_map(|(id, spent)| {
+            Some((id, spent.runs_out(spec.team.agent(id).limits.time?)?))
         });
         agents.collect()
     }
 
     /// When the time of its agent, or of its part of the run, runs out for a call under way.
     fn runs_out(&self, meters: &BTreeMap<&AgentId, Time>, want: &Want) -> Option<(Time, Owner)> {
-        let own = meters.get(want.call.agent()).map(|at| (*at, Owner::Agent));
+        let ranks = want.call.agent().ranks();
+        let own = ranks.filter_map(|id| Some((*meters.get(&id)?, Owner::Agent)));
         let scopes = want.scopes.iter().filter_map(|(scope, limits)| {
             let at = self.ledger.scopes.get(scope)?.runs_out(limits.time?)?;
             Some((at, Owner::Scope))
@@ -289,16 +298,21 @@ impl Run {
         if want.until.is_some_and(|until| until <= self.at) {
             return Admission::Refused(Fault::TimedOut);
         }
-        let agent = spec.team.agent(want.call.agent());
+        if want.call.is_of_team() {
+            return Admission::Granted(None);
+        }
         let scopes = want.scopes.iter().map(|(scope, limits)| Level {
             owner: Owner::Scope,
             limits,
             spent: self.ledger.scopes.get(scope).copied().unwrap_or_default(),
         });
         let run = Level { owner: Owner::Run, limits: &spec.limits, spent: self.ledger.run };
-        let spent = self.ledger.agents.get(&agent.id).copied().unwrap_or_default();
-        let own = Level { owner: Owner::Agent, limits: &agent.limits, spent };
-        let levels: Vec<Level> = [run].into_iter().chain(scopes).chain([own]).collect();
+        let own = want.call.agent().ranks().map(|id| Level {
+            owner: Owner::Agent,
+            limits: &spec.team.agent(&id).limits,
+            spent: self.ledger.agents.get(&id).copied().unwrap_or_default(),
+        });
+        let levels: Vec<Level> = [run].into_iter().chain(scopes).chain(own).collect();
         match limits::admit(&levels, || render::worst_case(spec, &self.known, &want.call)) {
             Admission::Refused(Fault::OverBudget { limit, of: Owner::Run }) if want.optional => {
                 Admission::Refused(Fault::OverBudget { limit, of: Owner::Scope })
@@ -371,7 +385,8 @@ impl Run {
         for record in records {
             match &record.event {
                 // What a person is asked nobody carries out: an answer comes or does not.
-                Event::Asked { key, call, .. } if !call.is_for_person() => {
+                // A turn of a team is what its calls come to.
+                Event::Asked { key, call, .. } if call.is_performed() => {
                     commands.push(Command::Start(key.clone()));
                 }
                 Event::Withdrawn { key, .. } => {
@@ -379,9 +394,10 @@ impl Run {
                     commands.push(Command::Abort(key.clone()));
                 }
                 Event::Resumed { .. } => {
-                    let open = self.known.open().filter(|(_, entry)| {
-                        entry.asked < record.seq && !entry.call.is_for_person()
-                    });
+                    let open = self
+                        .known
+                        .open()
+                        .filter(|(_, entry)| entry.asked < record.seq && entry.call.is_performed());
                     commands.extend(open.map(|(key, _)| Command::Start(key.clone())));
                 }
                 Event::Amended { key, .. } => commands.push(Command::Abort(key.clone())),
@@ -395,6 +411,7 @@ impl Run {
                 | Event::Woken { .. }
                 | Event::Saved { .. }
                 | Event::Refused { .. }
+                | Event::Concluded { .. }
                 | Event::Ended { .. } => {}
             }
         }
@@ -448,10 +465,9 @@ impl Run {
 
     /// Whether nothing can happen until a person answers: the run is suspended (rules.md 8.4).
     pub fn waits_for_person(&self) -> bool {
-        let mut questions = self.known.questions().peekable();
         self.ending.is_none()
-            && questions.peek().is_some()
-            && questions.count() == self.known.open_count()
+            && self.known.questions().next().is_some()
+            && self.known.open().all(|(_, entry)| !entry.call.is_performed())
     }
 
     /// Why nothing more may start, if so.
@@ -473,6 +489,16 @@ impl Run {
     pub fn unsaved(&self) -> Option<&(Key, Arc<str>)> {
         self.unsaved.as_ref()
     }
+}
+
+/// The turns of teams that are over.
+fn concluded(wants: &[Want]) -> Vec<Event> {
+    let under_way = wants.iter().filter(|want| want.asked.is_some());
+    let concluded = under_way.filter_map(|want| {
+        let settled = want.concludes.clone()?.into();
+        Some(Event::Concluded { key: want.key.clone(), settled })
+    });
+    concluded.collect()
 }
 
 #[cfg(test)]

@@ -14,15 +14,16 @@ use std::{
 use serde_json::{Map, Value};
 
 use crate::{
-    call::{Call, Fault, Prompt, Reply, Usage},
+    call::{Call, Fault, Limit, Outcome, Owner, Part, Prompt, Reply, Usage},
     event::Ending,
     findings::Ledger,
     key::{self, Key},
     known::{Entry, Known},
     limits::Limits,
-    programs::{graph::Used, turn},
+    programs::{graph::Used, nested, turn},
+    render,
     spec::{Choice, Spec, Warning},
-    team::{Agent, AgentId},
+    team::{Agent, AgentId, PARENT},
     time::{Duration, Time},
     words::Language,
 };
@@ -59,6 +60,19 @@ pub(crate) struct Want {
     pub(crate) optional: bool,
     /// The turn that wants it, where that is not told by its key: other turns may want it too.
     pub(crate) turn: Option<Key>,
+    /// What it came to, if it is a turn of a team and that is done.
+    pub(crate) concludes: Option<Outcome>,
+}
+
+/// The turn of a team as whose run a program is followed.
+#[derive(Debug)]
+struct Turn {
+    /// The member whose turn it is, as the run knows it.
+    team: AgentId,
+    /// Where its calls are put.
+    path: Arc<str>,
+    /// Its task.
+    brief: Vec<Part>,
 }
 
 /// What a run has to show so far: its rounds and choices, made by its program as it goes.
@@ -148,6 +162,10 @@ pub(crate) struct Moment {
 #[derive(Clone, Debug)]
 pub struct Scope<'a> {
     spec: &'a Spec,
+    /// That of the whole run.
+    root: &'a Spec,
+    /// If the program is that of a team which is a member.
+    turn: Option<Arc<Turn>>,
     known: &'a Known,
     notes: &'a Notes,
     tells: bool,
@@ -215,7 +233,39 @@ impl<'a> Scope<'a> {
 
     /// What became of a call, if it is settled.
     pub(crate) fn reply(&self, key: &Key) -> Option<Reply> {
-        self.known.reply(key)
+        let reply = self.known.reply(key)?;
+        Some(Reply { agent: self.local(&reply.agent), ..reply })
+    }
+
+    /// What an agent of this program's team is called in it.
+    pub(crate) fn local(&self, agent: &AgentId) -> AgentId {
+        let of_team = |turn: &Arc<Turn>| agent.0.strip_prefix(&*turn.team.0)?.strip_prefix('/');
+        self.turn.as_ref().and_then(of_team).map_or_else(|| agent.clone(), AgentId::from)
+    }
+
+    /// Whether every member whose team this program's is may use a tool: nobody grants more than it has,
+    /// whatever a spec says.
+    pub(crate) fn is_granted_around(&self, tool: &str) -> bool {
+        let mut around = self.turn.iter().flat_map(|turn| turn.team.ranks());
+        around.all(|member| self.root.team.agent(&member).is_granted(tool))
+    }
+
+    /// A call of this program as the run knows it.
+    fn global(&self, call: Call) -> Call {
+        match &self.turn {
+            Some(turn) => call.in_team(&turn.team, &turn.brief),
+            None => call,
+        }
+    }
+
+    /// What was charged in the part of the run that this program is followed in.
+    fn charged(&self) -> impl Iterator<Item = &'a Entry> {
+        let scope = self.turn.as_ref().map(|turn| Key::parse(&turn.path));
+        let is_own = move |entry: &&Entry| match &scope {
+            Some(scope) => entry.scopes.contains(scope),
+            None => true,
+        };
+        self.known.charged().filter(is_own)
     }
 
     /// The name of a call `name` from here.
@@ -236,7 +286,8 @@ impl<'a> Scope<'a> {
     /// Programs mostly ask in the order of the team, so it is gone through from where the latest one
     /// was found: with a thousand agents, that is what keeps a pass short.
     fn agent(&self, id: &AgentId) -> &'a Agent {
-        let (before, from) = self.spec.team.agents.split_at(self.notes.latest.get());
+        let agents = &self.spec.team.agents;
+        let (before, from) = agents.split_at(self.notes.latest.get().min(agents.len()));
         let places = (before.len()..).zip(from).chain((0..).zip(before));
         let mut members = places.into_iter();
         let Some((at, agent)) = members.find(|(_, agent)| agent.id == *id) else {
@@ -248,21 +299,21 @@ impl<'a> Scope<'a> {
 
     /// The language of prompts.
     pub(crate) fn language(&self) -> Language {
-        *self.notes.language.get_or_init(|| Language::of(&self.spec.task))
+        *self.notes.language.get_or_init(|| Language::of(&self.root.task))
     }
 
     /// How many calls the run's limits still allowed when all that led here was known; none if they
     /// do not bind. What is decided by it stays decided, however many calls follow.
     pub fn calls_left(&self) -> Option<u64> {
         let here = self.notes.reached.get().seq;
-        let made = self.known.charged().filter(|entry| entry.asked <= here).count() as u64;
+        let made = self.charged().filter(|entry| entry.asked <= here).count() as u64;
         self.spec.limits.calls.map(|most| most.saturating_sub(made))
     }
 
     /// What the run had used when all that led here was known.
     pub(crate) fn used(&self) -> Used {
         let here = self.notes.reached.get().seq;
-        let asked = self.known.charged().filter(|entry| entry.asked <= here);
+        let asked = self.charged().filter(|entry| entry.asked <= here);
         asked.fold(Used::default(), |used, entry| {
             let is_settled = !entry.is_open() && entry.settled <= here;
             let tokens = if is_settled { entry.usage().tokens.total() } else { 0 };
@@ -274,7 +325,7 @@ impl<'a> Scope<'a> {
     /// each that is settled.
     fn consumed_of(&self, is_of: impl Fn(&Entry) -> bool) -> u64 {
         let here = self.notes.reached.get().seq;
-        let settled = self.known.charged().filter(|it| !it.is_open() && it.settled <= here);
+        let settled = self.charged().filter(|it| !it.is_open() && it.settled <= here);
         let own = settled.filter(|entry| is_of(entry));
         let used = own.flat_map(|entry| &entry.usages).map(|usage| usage.tokens.total());
         used.fold(0, u64::saturating_add)
@@ -288,7 +339,7 @@ impl<'a> Scope<'a> {
 
     /// What an agent has consumed, in tokens.
     pub(crate) fn consumed_by(&self, agent: &AgentId) -> u64 {
-        self.consumed_of(|entry| entry.call.agent() == agent)
+        self.consumed_of(|entry| self.local(entry.call.agent()) == *agent)
     }
 
     /// Whether less than a fifth of a budget is left that calls from here count against (agents.md §8).
@@ -306,7 +357,7 @@ impl<'a> Scope<'a> {
     /// Whether exactly this was asked already under the name `name`.
     pub(crate) fn has_asked(&self, name: &str, call: Call) -> bool {
         let key = self.key(name);
-        let call = self.known.worded(&key, call);
+        let call = self.known.worded(&key, self.global(call));
         self.known.fitting(&key, &call).is_some()
     }
 
@@ -324,7 +375,11 @@ impl<'a> Scope<'a> {
 
     /// Asks an agent for its turn: one request, and what its tools need.
     pub fn ask(&self, name: &str, agent: &AgentId, prompt: Prompt) -> Step<Reply> {
-        turn::take(self, name, self.agent(agent), prompt)
+        let agent = self.agent(agent);
+        match agent.team() {
+            Some(nested) => nested::take(self, name, agent, nested, prompt),
+            None => turn::take(self, name, agent, prompt),
+        }
     }
 
     /// Makes one call and halts until there is a reply.
@@ -357,12 +412,12 @@ impl<'a> Scope<'a> {
         forbidden: Option<Fault>,
         turn: Option<Key>,
     ) -> Step<Reply> {
-        let call = self.known.worded(&key, call);
+        let call = self.known.worded(&key, self.global(call));
         let fitting = self.known.fitting(&key, &call);
         if let Some((outcome, entry)) = fitting.and_then(|it| Some((it.outcome.clone()?, it))) {
             let settled = Moment { seq: entry.settled, at: entry.settled_at };
             self.notes.reached.set(self.notes.reached.get().max(settled));
-            return Ok(Reply { key, agent: call.agent().clone(), outcome });
+            return Ok(Reply { key, agent: self.local(call.agent()), outcome });
         }
         let asked = fitting.map(|entry| entry.asked);
         self.notes.wants.borrow_mut().push(Want {
@@ -375,8 +430,73 @@ impl<'a> Scope<'a> {
             forbidden,
             optional: self.optional,
             turn,
+            concludes: None,
         });
         Err(Halt(()))
+    }
+
+    /// The place in which the turn `name` of the member `agent` follows the program of its team, which
+    /// is that of `spec`; `prompt` is what the member is asked. Its records are not those of the run.
+    pub(crate) fn nested<'b>(
+        &'b self,
+        name: &str,
+        agent: &AgentId,
+        spec: &'b Spec,
+        brief: Vec<Part>,
+    ) -> Scope<'b> {
+        let place = self.at(name).going_on_from_now(&self.key(name));
+        let team = match &self.turn {
+            Some(turn) => agent.in_team(&turn.team),
+            None => agent.clone(),
+        };
+        let turn = Turn { team, path: place.path.clone(), brief };
+        let place = Scope { spec, turn: Some(turn.into()), tells: false, ..place };
+        place.limited(Limits { time: None, ..spec.limits })
+    }
+
+    /// The same as [`Scope::going_on`], also if that call is only about to be asked.
+    fn going_on_from_now(&self, first: &Key) -> Scope<'a> {
+        let place = self.going_on(first);
+        match self.known.get(first.as_str()) {
+            Some(_) => place,
+            None => place.within(self.call_within),
+        }
+    }
+
+    /// What a turn of a team is asked in all, in parts: `prompt` and all that it continues.
+    pub(crate) fn brief(&self, prompt: &Prompt) -> Vec<Part> {
+        let prompt = match self.global(Call::Team { agent: PARENT.into(), prompt: prompt.clone() })
+        {
+            Call::Team { prompt, .. } => prompt,
+            _ => Prompt::default(),
+        };
+        render::flattened(self.known, &prompt)
+    }
+
+    /// A prompt of these parts in words.
+    pub(crate) fn told(&self, parts: &[Part]) -> String {
+        let prompt = Prompt { parts: parts.to_vec(), ..Prompt::default() };
+        let messages = render::for_person(self.root, self.known, &prompt);
+        let texts: Vec<&str> = messages.iter().map(|message| &*message.content).collect();
+        texts.join("\n\n")
+    }
+
+    /// The limit, not the run's, for which a call below here was not started, if one was.
+    pub(crate) fn short_of(&self) -> Option<Limit> {
+        let calls = self.known.turn(&Key::parse(self.path.trim_end_matches('/')));
+        calls.iter().find_map(|entry| match entry.fault()? {
+            Fault::OverBudget { limit, of: Owner::Scope | Owner::Agent } => Some(*limit),
+            _ => None,
+        })
+    }
+
+    /// Says what the turn `name` of a team, which is wanted, came to.
+    pub(crate) fn conclude(&self, name: &str, outcome: Outcome) {
+        let key = self.key(name);
+        let mut wants = self.notes.wants.borrow_mut();
+        if let Some(want) = wants.iter_mut().rfind(|want| want.key == key) {
+            want.concludes = Some(outcome);
+        }
     }
 
     /// What `turn` gives, and what it waits for: that is wanted only by who [waits](Scope::wait_for)
@@ -431,7 +551,7 @@ impl<'a> Scope<'a> {
 
     /// What the run used so far.
     pub(crate) fn spent_in_all(&self) -> Usage {
-        let calls = self.known.charged();
+        let calls = self.charged();
         calls.flat_map(|entry| &entry.usages).copied().fold(Usage::default(), Add::add)
     }
 
@@ -553,8 +673,19 @@ pub(crate) fn think(program: &dyn Program, spec: &Spec, known: &Known, tells: bo
     let notes = Notes::default();
     let (path, scopes) = (Arc::from(""), Vec::new());
     let (until, call_within, optional) = (None, None, false);
-    let cx =
-        Scope { spec, known, notes: &notes, tells, path, until, call_within, scopes, optional };
+    let cx = Scope {
+        spec,
+        root: spec,
+        turn: None,
+        known,
+        notes: &notes,
+        tells,
+        path,
+        until,
+        call_within,
+        scopes,
+        optional,
+    };
     let ending = program.run(&cx).ok();
     let Notes { wants, account, .. } = notes;
     let mut wants = wants.into_inner();

@@ -1,6 +1,6 @@
 //! What a run depends on.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ use crate::{
         roles::{Budget, Role},
     },
     scope::Program,
-    team::{AgentId, Sandbox, Team},
+    team::{Agent, AgentId, Sandbox, Team},
     tools,
     words::Language,
 };
@@ -108,7 +108,8 @@ impl Spec {
 
     /// The tools that an agent is offered in each of its requests, as far as its servers are known.
     pub fn tools(&self, agent: &AgentId, known: &Known) -> Vec<Tool> {
-        let leads = agent.as_str() == PARENT && self.collaboration.is_led();
+        let (own, id) = self.of(agent);
+        let leads = id.as_str() == PARENT && own.collaboration.is_led();
         let language = Language::of(&self.task);
         if leads {
             graph::tools(language)
@@ -132,7 +133,8 @@ impl Spec {
         match call {
             Call::Agent { agent, .. } => may_write(agent),
             Call::Tool { agent, .. } => may_write(agent) && self.changes_files(call),
-            Call::Person { .. }
+            Call::Team { .. }
+            | Call::Person { .. }
             | Call::Gate { .. }
             | Call::Exchange { .. }
             | Call::Listing { .. } => false,
@@ -148,16 +150,32 @@ impl Spec {
                 agent.may_write() && agent.target.coding_agent().is_some()
             }
             Call::Tool { request, .. } => !tools::only_looks(&request.name),
-            Call::Person { .. }
+            Call::Team { .. }
+            | Call::Person { .. }
             | Call::Gate { .. }
             | Call::Exchange { .. }
             | Call::Listing { .. } => false,
         }
     }
 
+    /// The spec of the team that an agent belongs to, and what it is called there.
+    pub(crate) fn of<'s, 'i>(&'s self, agent: &'i AgentId) -> (&'s Spec, Cow<'i, AgentId>) {
+        let inner = agent.as_str().split_once('/').and_then(|(member, id)| {
+            let nested = self.team.agent(&member.into()).team()?;
+            Some((nested, AgentId::from(id)))
+        });
+        let Some((nested, id)) = inner else { return (self, Cow::Borrowed(agent)) };
+        let (spec, id) = nested.spec.of(&id);
+        (spec, Cow::Owned(id.into_owned()))
+    }
+
     /// What keeps it from being followed, if anything does: checks let no such spec through, but a log
     /// may hold one.
     pub fn flaw(&self) -> Option<String> {
+        let mut teams = self.team.everyone().filter_map(Agent::team);
+        if let Some(flaw) = teams.find_map(|nested| nested.spec.flaw()) {
+            return Some(flaw);
+        }
         let lists = self.collaboration.agents();
         if lists.iter().any(Vec::is_empty) {
             return Some("nobody takes part".to_owned());

@@ -10,6 +10,7 @@ use crate::{
     limits::Limits,
     mcp,
     money::Price,
+    spec::Spec,
     time::Duration,
 };
 
@@ -22,6 +23,25 @@ impl AgentId {
     /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl AgentId {
+    /// The same agent as it is called where the team that it belongs to is the member `team`.
+    #[must_use]
+    pub(crate) fn in_team(&self, team: &AgentId) -> AgentId {
+        AgentId(format!("{team}/{self}").into())
+    }
+
+    /// The members whose teams it belongs to, the outermost first, and then itself.
+    pub(crate) fn ranks(&self) -> impl Iterator<Item = AgentId> {
+        let ends = self.0.match_indices('/').map(|(at, _)| at).chain([self.0.len()]);
+        ends.map(|end| AgentId::from(&self.0[..end]))
+    }
+
+    /// What it is called in its own team.
+    pub(crate) fn local(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or(&self.0)
     }
 }
 
@@ -58,28 +78,62 @@ impl Team {
     /// The agent with this id. Panics on a foreign id: specs are checked when they are made, and logs
     /// when they are loaded.
     pub fn agent(&self, id: &AgentId) -> &Agent {
-        self.everyone().find(|agent| agent.id == *id).expect("a checked spec names its own agents")
+        self.get(id.as_str()).expect("a checked spec names its own agents")
+    }
+
+    /// The agent with this id, of this team or of one that is a member: `reviewers/alice`.
+    fn get(&self, id: &str) -> Option<&Agent> {
+        let own = |id: &str| self.everyone().find(|agent| agent.id.as_str() == id);
+        own(id).or_else(|| {
+            let (member, id) = id.split_once('/')?;
+            own(member)?.team()?.spec.team.get(id)
+        })
+    }
+
+    /// What an agent is called in the whole run: with the names of the members before it whose teams it
+    /// belongs to.
+    pub fn full_name(&self, id: &AgentId) -> String {
+        let names: Vec<&str> = id.ranks().map(|rank| &*self.agent(&rank).name).collect();
+        names.join("/")
+    }
+
+    /// Everyone in it and in the teams that are members, each under the id that the run knows it by.
+    pub fn all(&self) -> Vec<Agent> {
+        let with_inner = |agent: &Agent| {
+            let inner = agent.team().map(|nested| nested.spec.team.all()).unwrap_or_default();
+            let id = agent.id.clone();
+            let inner = inner.into_iter().map(move |it| Agent { id: it.id.in_team(&id), ..it });
+            [agent.clone()].into_iter().chain(inner)
+        };
+        self.everyone().flat_map(with_inner).collect()
     }
 
     /// The agent that a call asks, with the target that it asks; a foreign agent panics.
     pub fn asked(&self, call: &Call) -> Cow<'_, Agent> {
         let agent = self.agent(call.agent());
-        match call {
+        let agent = match call {
             Call::Agent { target, .. } if *target != FIRST_TARGET => {
                 Cow::Owned(agent.answered_by(*target))
             }
             Call::Agent { .. }
+            | Call::Team { .. }
             | Call::Tool { .. }
             | Call::Person { .. }
             | Call::Gate { .. }
             | Call::Exchange { .. }
             | Call::Listing { .. } => Cow::Borrowed(agent),
+        };
+        // Where it is asked it goes by the id that the run knows it by.
+        if agent.id == *call.agent() {
+            agent
+        } else {
+            Cow::Owned(Agent { id: call.agent().clone(), ..agent.into_owned() })
         }
     }
 
     /// Whether there is an agent with this id.
     pub fn has(&self, id: &AgentId) -> bool {
-        self.everyone().any(|agent| agent.id == *id)
+        self.get(id.as_str()).is_some()
     }
 
     /// Its agents, then its staff.
@@ -202,26 +256,41 @@ impl Agent {
         chain.iter().map(|fallback| fallback.number).find(|next| *next > number)
     }
 
+    /// The team that answers for it, if one does.
+    pub fn team(&self) -> Option<&Nested> {
+        match &self.target {
+            Target::Team(nested) => Some(nested),
+            Target::Model(_)
+            | Target::Script(_)
+            | Target::Demo
+            | Target::Cli(_)
+            | Target::Acp(_)
+            | Target::A2a(_) => None,
+        }
+    }
+
+    /// The same, to change it.
+    pub fn team_mut(&mut self) -> Option<&mut Nested> {
+        match &mut self.target {
+            Target::Team(nested) => Some(nested),
+            Target::Model(_)
+            | Target::Script(_)
+            | Target::Demo
+            | Target::Cli(_)
+            | Target::Acp(_)
+            | Target::A2a(_) => None,
+        }
+    }
+
     /// Whether it may change files: its sandbox and its grants let it write them or run commands.
     pub fn may_write(&self) -> bool {
         let is_granted = self.is_granted("file.write") || self.is_granted("shell");
         self.sandbox > Sandbox::ReadOnly && is_granted
     }
 
-    /// Whether its grants allow the tool `name`, `tool.action` (agents.md §5): a grant is a tool with
-    /// an action, a whole tool, or `*`. Whoever may read files may list them.
+    /// Whether its grants allow the tool `name`, `tool.action`.
     pub fn is_granted(&self, name: &str) -> bool {
-        if let Some((server, tool)) = mcp::parts(name) {
-            return self.grants.iter().any(|grant| mcp::grants(grant, server, tool));
-        }
-        self.grants.iter().any(|grant| {
-            let whole = grant.strip_suffix(".*").unwrap_or(grant);
-            let below = name.strip_prefix(whole);
-            whole == "*"
-                || below.is_some_and(|it| it.is_empty() || it.starts_with('.'))
-                || (whole, name) == ("file.read", "file.list")
-                || (whole, name) == ("shell.run", "shell")
-        })
+        self.grants.iter().any(|grant| covers(grant, name))
     }
 }
 
@@ -241,6 +310,18 @@ pub enum Target {
     Acp(Acp),
     /// A remote agent that is talked to in the Agent2Agent protocol.
     A2a(A2a),
+    /// A whole team: a turn is a run of it.
+    Team(Box<Nested>),
+}
+
+/// A team that answers for an agent of another one (agents.md §2). What its agents may do is cut down
+/// already to what that agent may.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Nested {
+    /// The file that it came from, as it is named there.
+    pub file: Arc<str>,
+    /// All that a turn depends on but its task.
+    pub spec: Spec,
 }
 
 /// A coding agent on the command line: each call starts it anew, with the prompt, and ends with it
@@ -383,7 +464,11 @@ impl Target {
         match self {
             Target::Cli(cli) => Some(cli),
             Target::Acp(acp) => Some(acp),
-            Target::Model(_) | Target::Script(_) | Target::Demo | Target::A2a(_) => None,
+            Target::Model(_)
+            | Target::Script(_)
+            | Target::Demo
+            | Target::A2a(_)
+            | Target::Team(_) => None,
         }
     }
 
@@ -395,7 +480,8 @@ impl Target {
             | Target::Script(_)
             | Target::Demo
             | Target::Cli(_)
-            | Target::Acp(_) => self.coding_agent(),
+            | Target::Acp(_)
+            | Target::Team(_) => self.coding_agent(),
         }
     }
 
@@ -408,8 +494,61 @@ impl Target {
             Target::Cli(cli) => Some(cli.to_string()),
             Target::Acp(acp) => Some(acp.to_string()),
             Target::A2a(a2a) => Some(a2a.to_string()),
+            Target::Team(nested) => Some(format!("team {}", nested.file)),
         }
     }
+}
+
+/// Lets those of the team that answers for `member` do nothing that it may not do itself, and so on
+/// within that team; nobody grants more than it has (agents.md §5).
+pub(crate) fn narrow(member: &mut Agent) {
+    let (grants, sandbox) = (member.grants.clone(), member.sandbox);
+    let Some(nested) = member.team_mut() else { return };
+    let team = &mut nested.spec.team;
+    for agent in team.agents.iter_mut().chain(&mut team.staff) {
+        agent.grants = common(&agent.grants, &grants);
+        agent.sandbox = agent.sandbox.min(sandbox);
+        narrow(agent);
+    }
+}
+
+/// What two sets of grants have in common.
+fn common(own: &[Arc<str>], around: &[Arc<str>]) -> Vec<Arc<str>> {
+    let mut common: Vec<Arc<str>> = Vec::new();
+    for one in own {
+        for other in around {
+            let narrower = if covers(other, one) {
+                one
+            } else if covers(one, other) {
+                other
+            } else {
+                continue;
+            };
+            if !common.contains(narrower) {
+                common.push(narrower.clone());
+            }
+        }
+    }
+    common
+}
+
+/// Whether a grant allows the tool, or all that the grant `name` does (agents.md §5): a grant is a tool
+/// with an action, a whole tool, or `*`. Whoever may read files may list them.
+pub(crate) fn covers(grant: &str, name: &str) -> bool {
+    if let Some((server, tool)) = mcp::parts(name) {
+        return mcp::grants(grant, server, tool);
+    }
+    let (whole, name) = (stem(grant), stem(name));
+    let below = name.strip_prefix(whole);
+    whole == "*"
+        || below.is_some_and(|it| it.is_empty() || it.starts_with('.'))
+        || (whole, name) == ("file.read", "file.list")
+        || (whole, name) == ("shell.run", "shell")
+}
+
+/// A grant without the star that stands for all its actions.
+fn stem(grant: &str) -> &str {
+    grant.strip_suffix(".*").unwrap_or(grant)
 }
 
 /// What processes of agents may do (agents.md §6), the narrowest first.
@@ -587,3 +726,77 @@ impl Script {
 
 /// What one call of the offline demo uses.
 pub const DEMO_USAGE: Tokens = Tokens { input: 120, cached: 0, cache_write: 0, output: 40 };
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const GRANTS: [&str; 12] = [
+        "*",
+        "file",
+        "file.*",
+        "file.read",
+        "file.list",
+        "file.write",
+        "search",
+        "shell",
+        "shell.run",
+        "fetch",
+        "mcp.s",
+        "mcp.s.t",
+    ];
+    const TOOLS: [&str; 9] = [
+        "file.read",
+        "file.list",
+        "file.write",
+        "search",
+        "shell",
+        "fetch",
+        "mcp.s.t",
+        "mcp.s.u",
+        "mcp.st",
+    ];
+
+    fn grants() -> impl Strategy<Value = Vec<Arc<str>>> {
+        prop::collection::vec(prop::sample::select(&GRANTS).prop_map(Arc::from), 0..5)
+    }
+
+    fn granted(name: &str, grants: Vec<Arc<str>>, target: Target) -> Agent {
+        Agent { grants, ..Agent::new(name, target) }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn what_is_granted_in_nested_teams_is_what_all_around_are_granted(
+            chain in prop::collection::vec(grants(), 1..5)
+        ) {
+            let agents = chain.iter().rev().cloned().fold(None, |inner, grants| {
+                let target = inner.map_or(Target::Demo, |inner| {
+                    let spec = crate::testing::spec(vec![inner], crate::spec::Collaboration::Broadcast(
+                        crate::programs::Broadcast {
+                            agents: vec!["a".into()],
+                            rounds: 1,
+                            clocks: crate::programs::Clocks::default(),
+                        },
+                    ));
+                    Target::Team(Box::new(Nested { file: "inner.yaml".into(), spec }))
+                });
+                Some(granted("a", grants, target))
+            });
+            let mut outermost = agents.expect("there is one");
+            narrow(&mut outermost);
+            let team = Team::new("test", vec![outermost]);
+            for (level, agent) in team.all().iter().enumerate() {
+                for tool in TOOLS {
+                    let around = &chain[..=level];
+                    let is_granted = around.iter().all(|it| it.iter().any(|it| covers(it, tool)));
+                    prop_assert_eq!(agent.is_granted(tool), is_granted, "{} at {}", tool, level);
+                }
+            }
+        }
+    }
+}

@@ -91,7 +91,7 @@ pub(crate) struct Scripted;
 impl World for Scripted {
     fn answer(&mut self, spec: &Spec, run: &Run, _: &Key, entry: &Entry) -> Option<Happening> {
         let reply = match &entry.call {
-            Call::Person { .. } | Call::Exchange { .. } => return None,
+            Call::Person { .. } | Call::Team { .. } | Call::Exchange { .. } => return None,
             Call::Listing { .. } => ScriptedReply {
                 says: Says::Json(Pinned::listed(&[tool("look", true), tool("change", false)])),
                 ..ScriptedReply::text("")
@@ -168,6 +168,9 @@ pub(crate) fn line(record: &Record) -> String {
         Event::Asked { key, call, .. } => format!("asked {key} {}", request(call)),
         Event::Refused { key, fault, .. } => format!("refused {key}: {fault}"),
         Event::Withdrawn { key, fault, .. } => format!("withdrawn {key}: {fault}"),
+        Event::Concluded { key, settled } => {
+            format!("concluded {key}: {}", settled_text(settled))
+        }
         Event::Ended { ending } => format!("ended {}", ending.reason),
     };
     format!("{:>3} {:>5} {what}", record.seq, record.at.0 / 1000)
@@ -182,7 +185,9 @@ fn settled_text(settled: &Settled) -> String {
 
 fn request(call: &Call) -> String {
     let prompt = match call {
-        Call::Agent { prompt, .. } | Call::Person { prompt, .. } => prompt,
+        Call::Agent { prompt, .. } | Call::Team { prompt, .. } | Call::Person { prompt, .. } => {
+            prompt
+        }
         Call::Tool { .. } => return "tool".to_owned(),
         Call::Listing { server, .. } => return format!("listing of {server}"),
         Call::Gate { gate, of, .. } => return format!("gate {gate} [of {of}]"),

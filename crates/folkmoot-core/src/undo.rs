@@ -79,6 +79,7 @@ fn inherited(event: &Event) -> Option<&Key> {
         | Event::Asked { .. }
         | Event::Refused { .. }
         | Event::Withdrawn { .. }
+        | Event::Concluded { .. }
         | Event::Ended { .. } => None,
     }
 }
@@ -126,6 +127,7 @@ impl<'a> Past<'a> {
                 | Event::Ticked
                 | Event::Woken { .. }
                 | Event::Refused { .. }
+                | Event::Concluded { .. }
                 | Event::Ended { .. } => {}
             }
         }

@@ -51,6 +51,7 @@ fn logs() -> impl Iterator<Item = (Vec<Record>, &'static str, ExpectFile)> {
         "saved",
         "sequential",
         "supervisor",
+        "team-of-teams",
         "woken"
     ];
     logs.into_iter().map(|(log, result)| (records(log), log, result))
@@ -102,8 +103,9 @@ fn there_is_an_example_of_every_event() {
             Event::Asked { .. } => "asked",
             Event::Refused { .. } => "refused",
             Event::Withdrawn { .. } => "withdrawn",
+            Event::Concluded { .. } => "concluded",
             Event::Ended { .. } => "ended",
         })
         .collect();
-    assert_eq!(kinds.len(), 14);
+    assert_eq!(kinds.len(), 15);
 }

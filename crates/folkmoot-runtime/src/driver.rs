@@ -174,7 +174,7 @@ impl Driver {
         first: Vec<Event>,
     ) -> Result<Driver, EngineError> {
         let watch = world.store.watch(&id.stream()).await?;
-        let agents = spec.team.everyone().map(|it| (it.id.clone(), Arc::new(it.clone())));
+        let agents = spec.team.all().into_iter().map(|it| (it.id.clone(), Arc::new(it)));
         Ok(Driver {
             agents: agents.collect(),
             dialogue: None,
@@ -420,7 +420,7 @@ impl Driver {
         };
         let name = key.clone();
         let job = match &entry.call {
-            Call::Person { .. } => return,
+            Call::Person { .. } | Call::Team { .. } => return,
             Call::Agent { prompt, target, .. } => {
                 let agent = match *target {
                     FIRST_TARGET => agent,

@@ -222,6 +222,10 @@ pub(super) fn agent(agent: &Agent) -> Value {
     if !later.is_empty() {
         shown["fallbacks"] = json!(later);
     }
+    if let Some(nested) = agent.team() {
+        let inner: Vec<Value> = nested.spec.team.agents.iter().map(self::agent).collect();
+        shown["team"] = json!({ "file": nested.file, "agents": inner });
+    }
     shown
 }
 
@@ -234,7 +238,8 @@ pub(super) fn label(target: &Target) -> Option<String> {
         | Target::Demo
         | Target::Cli(_)
         | Target::Acp(_)
-        | Target::A2a(_) => target.label(),
+        | Target::A2a(_)
+        | Target::Team(_) => target.label(),
     }
 }
 

@@ -275,7 +275,10 @@ impl Team {
             Origin::File(file) => std::path::absolute(file).ok(),
             Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => None,
         };
-        let read = |relative: &str| read_text(&folder.join(relative));
+        let home = config::home_dir();
+        let place = |name: &str| place(&folder, home.as_deref(), name);
+        let read = |name: &str| read_text(&place(name)?);
+        let list = |name: &str| names_in(&place(name)?);
         let checked = check::check(&Input {
             source,
             name: &name,
@@ -286,6 +289,8 @@ impl Team {
             variable: &config::variable,
             read: &read,
             servers: &|folder| mcp_json(Path::new(folder)),
+            list: &list,
+            around: &[],
         });
         Ok(Team { checked, providers, name: origin.place() })
     }
@@ -317,6 +322,11 @@ impl Team {
         };
         // The workspace is the one of the run, wherever this is said.
         let workspace = spec.workspace.as_ref().map(|it| &*it.folder);
+        let list = |folder: &str| {
+            let names = recipe.files.get(&check::listing(folder));
+            let names = names.ok_or_else(|| "the run was not made with this folder".to_owned())?;
+            Ok(names.lines().map(str::to_owned).collect())
+        };
         let checked = check::check(&Input {
             source,
             name: &recipe.name,
@@ -327,6 +337,8 @@ impl Team {
             variable: &config::variable,
             read: &read,
             servers: &|folder| mcp_json(Path::new(workspace.unwrap_or(folder))),
+            list: &list,
+            around: &[],
         });
         Ok(Team { checked, providers, name: recipe.name.to_string() })
     }
@@ -403,13 +415,14 @@ impl Team {
         let spec = self.checked.spec.as_ref()?;
         let is_confined = spec.workspace.as_ref()?.sandbox < Sandbox::Full;
         let why = is_confined.then(unenforceable)??;
-        if let Some(agent) = spec.team.everyone().find(|it| matches!(it.target, Target::Cli(_))) {
+        let all = spec.team.all();
+        if let Some(agent) = all.iter().find(|it| matches!(it.target, Target::Cli(_))) {
             let message = format!("{} cannot be held to its level: {why}", agent.name);
             let help = "sandbox: full in the team file runs it unconfined";
             return Some(Diagnostic::error("sandbox_unavailable", message).help(help.to_owned()));
         }
         let is_scripted = |agent: &Agent| !matches!(agent.target, Target::Model(_));
-        let mut agents = spec.team.everyone().filter(|agent| !is_scripted(agent));
+        let mut agents = all.iter().filter(|agent| !is_scripted(agent));
         if let Some(agent) = agents.find(|agent| agent.is_granted("shell")) {
             let message = format!("{} cannot run commands: {why}", agent.name);
             let help = "sandbox: full in the team file runs them unconfined";
@@ -469,11 +482,13 @@ impl Team {
 
     /// Why agents cannot be asked from here, such as a key that is not set.
     pub(crate) fn unusable(&self, severity: Severity) -> Vec<Diagnostic> {
-        let mut reasons: BTreeMap<(bool, String), Vec<&str>> = BTreeMap::new();
-        for agent in self.checked.team.everyone() {
-            if let Some(lack) = self.lack(agent, &agent.target) {
+        let mut reasons: BTreeMap<(bool, String), Vec<String>> = BTreeMap::new();
+        let team = &self.checked.team;
+        for agent in team.all() {
+            if let Some(lack) = self.lack(&agent, &agent.target) {
                 let is_program = matches!(agent.target, Target::Cli(_));
-                reasons.entry((is_program, lack)).or_default().push(&agent.name);
+                let name = team.full_name(&agent.id);
+                reasons.entry((is_program, lack)).or_default().push(name);
             }
         }
         let told = reasons.into_iter().map(|((is_program, reason), agents)| {
@@ -554,6 +569,26 @@ fn read(file: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Where a file is that a team file in `folder` names; one that begins with `~/` is the user's.
+fn place(folder: &Path, home: Option<&Path>, name: &str) -> Result<PathBuf, String> {
+    match name.strip_prefix("~/") {
+        None => Ok(folder.join(name)),
+        Some(name) => {
+            let home = home.ok_or_else(|| "there is no home directory".to_owned())?;
+            Ok(home.join(name))
+        }
+    }
+}
+
+/// The names of the files in a folder that names can be written of, in order.
+fn names_in(folder: &Path) -> Result<Vec<String>, String> {
+    let entries = folder.read_dir().map_err(|error| error.to_string())?;
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| !name.contains(['\n', '\r'])).collect();
+    names.sort();
+    Ok(names)
+}
+
 /// The text of a file beside the team file.
 fn read_text(file: &Path) -> Result<String, String> {
     let bytes = read(file).map_err(|error| error.to_string())?;
@@ -573,6 +608,9 @@ fn mcp_json(folder: &Path) -> Result<Option<String>, String> {
 fn leave_out(team: &mut folkmoot_core::team::Team, providers: &Providers) -> Vec<Diagnostic> {
     let mut told = Vec::new();
     for agent in team.agents.iter_mut().chain(&mut team.staff) {
+        if let Some(nested) = agent.team_mut() {
+            told.extend(leave_out(&mut nested.spec.team, providers));
+        }
         let mut is_usable = |Fallback { number, target }: &Fallback| {
             let lack = providers.lack(target);
             told.extend(lack.iter().map(|why| check::left_out_of(&agent.name, *number, why)));

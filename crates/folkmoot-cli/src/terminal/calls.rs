@@ -160,6 +160,11 @@ impl Calls {
                 let open = self.close(run, key)?;
                 Some(open.settled(screen, record.at, &settled.clone().into(), *usage))
             }
+            Event::Concluded { key, settled } => {
+                let open = self.close(run, key)?;
+                let nothing = Usage::default();
+                Some(open.settled(screen, record.at, &settled.clone().into(), nothing))
+            }
             Event::Withdrawn { key, fault, usage } => {
                 let open = self.0.remove(key)?;
                 let line = open.settled(screen, record.at, &Err(fault.clone()), *usage);
@@ -264,15 +269,17 @@ fn title(screen: &Screen, spec: &Spec, key: &Key, call: &Call) -> String {
     let looked_at = match call {
         Call::Gate { gate, .. } => Some(gate.to_string()),
         Call::Listing { server, .. } => Some(format!("mcp.{server}")),
-        Call::Agent { .. } | Call::Tool { .. } | Call::Person { .. } | Call::Exchange { .. } => {
-            None
-        }
+        Call::Agent { .. }
+        | Call::Team { .. }
+        | Call::Tool { .. }
+        | Call::Person { .. }
+        | Call::Exchange { .. } => None,
     };
     let (tool, model) = match call {
         Call::Agent { target: FIRST_TARGET, .. } | Call::Person { .. } | Call::Exchange { .. } => {
             (None, None)
         }
-        Call::Agent { .. } => (None, agent.target.label()),
+        Call::Agent { .. } | Call::Team { .. } => (None, agent.target.label()),
         Call::Tool { request, .. } => (Some(&*request.name), None),
         Call::Gate { .. } | Call::Listing { .. } => (looked_at.as_deref(), None),
     };

@@ -32,8 +32,11 @@ pub(crate) fn render(screen: &Screen, source: Source<'_>, problems: &[Diagnostic
     };
     let mut page = String::new();
     for problem in problems {
+        let other = problem.file.as_ref();
+        let other = other.map(|it| Lines::of(screen, Source { name: &it.path, text: &it.text }));
+        let lines = other.as_ref().unwrap_or(&lines);
         // One by one, or a rule without lines of text would be drawn between them.
-        for group in report(screen, &lines, problem) {
+        for group in report(screen, lines, problem) {
             page.push_str(&renderer.render(&[group]));
             page.push('\n');
         }

@@ -36,7 +36,14 @@ pub(crate) fn log(files: &[Findings], folder: &Path) -> Value {
     let results: Vec<Value> = (files.iter().zip(&uris).enumerate())
         .flat_map(|(at, (file, uri))| {
             let artifact = json!({ "uri": uri, "index": at });
-            file.found.iter().map(move |it| (artifact.clone(), file.text, it))
+            file.found.iter().map(move |it| match &it.file {
+                None => (artifact.clone(), file.text, it),
+                // What a file names stands beside it.
+                Some(other) => {
+                    let beside = file.file.parent().unwrap_or(Path::new("")).join(&*other.path);
+                    (json!({ "uri": self::uri(&beside, folder) }), &*other.text, it)
+                }
+            })
         })
         .map(|(artifact, text, found)| {
             let rule = codes.binary_search(&found.code).expect("the codes are those of all");

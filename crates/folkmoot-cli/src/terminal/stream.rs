@@ -180,7 +180,9 @@ impl Observer for Stream {
                     let open = run.known().open();
                     calls.extend(open.map(|(key, it)| (key.clone(), Flow::of(spec, &it.call))));
                 }
-                Event::Answered { key, .. } | Event::Withdrawn { key, .. } => {
+                Event::Answered { key, .. }
+                | Event::Withdrawn { key, .. }
+                | Event::Concluded { key, .. } => {
                     // An answer to an earlier attempt leaves the call open.
                     if run.known().get(key.as_str()).is_none_or(|entry| !entry.is_open()) {
                         calls.remove(key);

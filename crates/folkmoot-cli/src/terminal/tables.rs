@@ -149,6 +149,7 @@ fn target(target: &Target) -> String {
         Target::Cli(cli) => cli.to_string(),
         Target::Acp(acp) => acp.to_string(),
         Target::A2a(a2a) => a2a.to_string(),
+        Target::Team(nested) => format!("team {}", nested.file),
     }
 }
 

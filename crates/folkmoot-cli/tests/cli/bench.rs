@@ -75,6 +75,15 @@ impl Bench {
         fs::write(self.path(name), text).expect("the folder can be written");
     }
 
+    /// Writes files, and the folders that they are in.
+    pub(crate) fn write_all(&self, files: &[(&str, &str)]) {
+        for (name, text) in files {
+            let folder = self.path(*name).parent().expect("it is in a folder").to_owned();
+            fs::create_dir_all(folder).expect("folders can be made");
+            self.write(name, text);
+        }
+    }
+
     /// The bytes of all files in the folder that hold state.
     pub(crate) fn stored(&self) -> Vec<u8> {
         let files = ["runs.db", "runs.db-wal"].map(|name| fs::read(self.path(name)));

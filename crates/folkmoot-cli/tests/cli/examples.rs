@@ -30,6 +30,14 @@ fn suggested(text: &str) -> (&str, &str) {
     (command, task)
 }
 
+/// Writes the teams that examples have as members.
+fn write_members(bench: &Bench) {
+    bench.write_all(&[(
+        "members/editors.yaml",
+        include_str!("../../../../examples/members/editors.yaml"),
+    )]);
+}
+
 #[test]
 fn every_strategy_has_an_example() {
     let all = all();
@@ -42,6 +50,7 @@ fn every_strategy_has_an_example() {
 #[test]
 fn every_example_is_sound_without_a_warning_and_needs_no_network() {
     let bench = Bench::new();
+    write_members(&bench);
     for (file, text) in all() {
         bench.write(&file, &text);
         let checked = bench.call(["check", &file, "--json"]).must_be(0).json();
@@ -49,7 +58,8 @@ fn every_example_is_sound_without_a_warning_and_needs_no_network() {
             assert_eq!(checked[findings], Value::Array(Vec::new()), "{file}");
         }
         let agents = bench.call(["agents", &file]).must_be(0).stdout;
-        let is_offline = |line: &str| line.contains("demo") || line.contains("script");
+        let offline = ["demo", "script", "team members/"];
+        let is_offline = |line: &str| offline.iter().any(|it| line.contains(it));
         assert!(agents.lines().skip(1).all(is_offline), "{file}: {agents}");
     }
 }
@@ -57,6 +67,7 @@ fn every_example_is_sound_without_a_warning_and_needs_no_network() {
 #[test]
 fn every_example_runs_as_its_first_line_says_and_so_does_its_rehearsal() {
     let bench = Bench::new();
+    write_members(&bench);
     for (file, text) in all() {
         bench.write(&file, &text);
         let (command, task) = suggested(&text);

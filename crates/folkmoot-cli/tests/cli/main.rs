@@ -21,12 +21,14 @@ mod graphs;
 #[cfg(unix)]
 mod held;
 mod help;
+mod imported;
 mod led;
 mod limits;
 #[cfg(unix)]
 mod machine;
 mod mail;
 mod matching;
+mod members;
 mod models;
 #[cfg(target_os = "linux")]
 mod orphans;

@@ -42,7 +42,7 @@ impl<'a> Asked<'a> {
             Target::Model(_) => !self.agent.grants.is_empty(),
             Target::Script(script) => replies(script).any(|it| tool_calls(it) > 0),
             // They use tools of their own.
-            Target::Demo | Target::Cli(_) | Target::Acp(_) => false,
+            Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::Team(_) => false,
             Target::A2a(_) => true,
         }
     }
@@ -56,16 +56,21 @@ impl<'a> Asked<'a> {
             Target::Script(script) => {
                 Most::of(replies(script).map(tool_calls).max().unwrap_or_default())
             }
-            Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => Most::NOTHING,
+            Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) | Target::Team(_) => {
+                Most::NOTHING
+            }
         }
     }
 
     /// Whether it may say that a person has to answer something first.
     pub(super) fn may_ask(&self) -> bool {
         match self.target {
-            Target::Model(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => {
-                true
-            }
+            Target::Model(_)
+            | Target::Demo
+            | Target::Cli(_)
+            | Target::Acp(_)
+            | Target::A2a(_)
+            | Target::Team(_) => true,
             Target::Script(script) => {
                 let mut says = replies(script).filter_map(|it| it.outcome().ok());
                 script.replies.is_empty() || says.any(|it| asks(&it))
@@ -104,6 +109,8 @@ impl<'a> Asked<'a> {
             }
             Target::Demo => Used::exactly(DEMO_USAGE).times(self.attempts()),
             Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => Used::UNKNOWN,
+            // Its own calls are asked, not it.
+            Target::Team(_) => Used::NOTHING,
         }
     }
 
@@ -134,7 +141,7 @@ impl<'a> Asked<'a> {
             }
             Target::Demo => DEMO_USAGE,
             // What it reads and writes is its own business.
-            Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => Tokens::default(),
+            Target::Cli(_) | Target::Acp(_) | Target::A2a(_) | Target::Team(_) => Tokens::default(),
         }
     }
 
@@ -152,7 +159,7 @@ impl<'a> Asked<'a> {
             Target::Script(script) if script.replies.is_empty() => longest(script).or(read),
             Target::Script(script) => longest(script),
             Target::Demo => read + DEMO_REPLY,
-            Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => Most::UNKNOWN,
+            Target::Cli(_) | Target::Acp(_) | Target::A2a(_) | Target::Team(_) => Most::UNKNOWN,
         }
     }
 
@@ -164,9 +171,12 @@ impl<'a> Asked<'a> {
     pub(super) fn model(&self) -> Option<&'a Model> {
         match self.target {
             Target::Model(model) => Some(model),
-            Target::Script(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => {
-                None
-            }
+            Target::Script(_)
+            | Target::Demo
+            | Target::Cli(_)
+            | Target::Acp(_)
+            | Target::A2a(_)
+            | Target::Team(_) => None,
         }
     }
 

@@ -127,7 +127,7 @@ impl<'a> Forecast<'a> {
 
     /// One agent speaks, once asked a request of this size.
     pub(super) fn one(&mut self, phase: &str, agent: &AgentId, read: Most, comes: Comes) -> Turn {
-        self.path += 1;
+        self.path += self.member(agent).path();
         let turn = self.member(agent).turn(read);
         let take = comes.of(turn.take);
         self.add(phase, std::slice::from_ref(agent), take);
@@ -143,7 +143,8 @@ impl<'a> Forecast<'a> {
         reads: impl IntoIterator<Item = Most>,
         comes: Comes,
     ) -> Vec<Turn> {
-        self.path += 1;
+        let paths = agents.iter().map(|agent| self.member(agent).path());
+        self.path += paths.max().unwrap_or(1);
         let turn = |(agent, read): (&AgentId, Most)| {
             let turn = self.member(agent).turn(read);
             let take = comes.of(turn.take);

@@ -4,6 +4,7 @@
 //! later targets of its chain. What one request takes, with its attempts, is the target's matter.
 
 use super::{
+    Bounds,
     asked::{Asked, Used},
     most::Most,
     take::{Cost, Range, Span, Take},
@@ -14,7 +15,8 @@ use crate::{
     money::Money,
     programs::graph,
     render::{self, FRAME},
-    team::{Agent, Fallback, ScriptedReply, Target},
+    spec::Spec,
+    team::{Agent, Fallback, Nested, ScriptedReply, Target},
     tools,
     words::Language,
 };
@@ -27,12 +29,46 @@ pub(super) struct Member<'a> {
     pub(super) agent: &'a Agent,
     /// Its targets, in order; one at least.
     pub(super) chain: Vec<Asked<'a>>,
+    /// What a turn takes, if a team answers for it.
+    inner: Option<Inner>,
     /// How many of them are the economy's, at the end of the chain.
     economy: usize,
     /// What it is asked first: the frames, the system message and the task.
     pub(super) opening: Most,
     /// The same at least.
     opening_least: u64,
+}
+
+/// A turn of a whole team.
+#[derive(Clone, Copy)]
+struct Inner {
+    take: Take,
+    /// The longest chain of calls of which each waits for the one before.
+    path: u64,
+}
+
+impl Inner {
+    /// A turn may end before its team is done with it, be it by a clock or for lack of something.
+    fn of(nested: &Nested, around: &Limits) -> Inner {
+        let Spec { team, collaboration, limits, .. } = &nested.spec;
+        let limits = Limits { time: None, concurrency: None, ..limits.within(around) };
+        let Bounds { total, critical_path, .. } = Bounds::of(collaboration, team, &limits, None);
+        let within = |it: Span, most| Span { min: 0, max: Most(it.max).within(Most(most)).0 };
+        let started = within(total.started, limits.calls);
+        let take = Take {
+            calls: Range { min: 1, max: 1 },
+            requests: Range {
+                min: 0,
+                max: total.requests.max.min(started.max.unwrap_or(u64::MAX)),
+            },
+            started,
+            input: within(total.input, limits.tokens),
+            output: within(total.output, limits.tokens),
+            tokens: within(total.tokens, limits.tokens),
+            cost: Cost { min: Money(0), max: total.cost.max.into_iter().chain(limits.cost).min() },
+        };
+        Inner { take, path: critical_path.max(1) }
+    }
 }
 
 /// A turn whose first request is known.
@@ -74,6 +110,7 @@ impl<'a> Member<'a> {
             // Under a limit of tokens or money a call is one attempt that may cost something, and its
             // reply is bounded.
             chain: targets.map(|target| Asked::new(agent, target, is_metered)).collect(),
+            inner: agent.team().map(|nested| Inner::of(nested, &agent.limits)),
             economy: agent.economy.len(),
             opening: system + read + 2 * FRAME,
             opening_least: least as u64,
@@ -102,6 +139,9 @@ impl<'a> Member<'a> {
 
     /// The same, at whose end it is asked as often again, whatever tools it wants then.
     pub(super) fn turn_and_more(&self, read: Most, longest: Most, more: u64) -> Turn {
+        if let Some(Inner { take, .. }) = self.inner {
+            return Turn { take, said: Most::UNKNOWN, kept: Most::UNKNOWN };
+        }
         let used = self.steps() - 1;
         let steps = used + 1 + more;
         // Whoever answered is asked on; each other target was asked once more and failed, and the
@@ -143,6 +183,11 @@ impl<'a> Member<'a> {
         let said = self.said(read);
         let kept = if steps > 1 { Most::UNKNOWN } else { read + said + FRAME };
         Turn { take, said, kept }
+    }
+
+    /// The longest chain of calls in a turn, of which each waits for the one before.
+    pub(super) fn path(&self) -> u64 {
+        self.inner.map_or(1, |inner| inner.path)
     }
 
     /// What it takes to read so much more in one request, whoever of the chain is asked.
@@ -192,9 +237,12 @@ impl<'a> Member<'a> {
         // Under another label the script goes on as it is.
         let goes_on = |it: &Fallback| match &it.target {
             Target::Script(it) => it.replies == script.replies && it.rules == script.rules,
-            Target::Model(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => {
-                false
-            }
+            Target::Model(_)
+            | Target::Demo
+            | Target::Cli(_)
+            | Target::Acp(_)
+            | Target::A2a(_)
+            | Target::Team(_) => false,
         };
         if !self.agent.fallbacks.is_empty() || !self.agent.economy.iter().all(goes_on) {
             return None;

@@ -144,7 +144,7 @@ impl Lints<'_> {
             target @ (Target::Cli(_) | Target::Acp(_) | Target::A2a(_)) => {
                 target.label().map(Into::into)
             }
-            Target::Demo => None,
+            Target::Demo | Target::Team(_) => None,
         }
     }
 

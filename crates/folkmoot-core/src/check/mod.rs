@@ -4,9 +4,11 @@ mod extensions;
 mod filling;
 mod grants;
 pub mod graph;
+mod import;
 mod lints;
 mod listing;
 mod names;
+mod nested;
 pub(crate) mod pattern;
 mod programs;
 mod roles;
@@ -42,7 +44,7 @@ use crate::{
     },
     programs::{Clocks, Dispatch, controller::USUAL_CALLS},
     spec::{Choice, Collaboration, Recipe, Spec, TeamSource, Warning},
-    team::{Agent, Team},
+    team::{Agent, Target, Team},
 };
 
 /// All that a run is made of. The core reads no files and no environment, so it is given both.
@@ -66,6 +68,11 @@ pub struct Input<'a> {
     pub read: &'a dyn Fn(&str) -> Result<String, String>,
     /// The text of the `.mcp.json` of a workspace, if it has one; an error says what is wrong.
     pub servers: &'a dyn Fn(&str) -> Result<Option<String>, String>,
+    /// The names of the files in a folder that the team file names, likewise; none if there is no such
+    /// folder. One that begins with `~/` is the user's.
+    pub list: &'a dyn Fn(&str) -> Result<Vec<String>, String>,
+    /// The files around it that name it as a team, the outermost first.
+    pub around: &'a [Arc<str>],
 }
 
 /// Where a team comes from.
@@ -183,7 +190,12 @@ pub fn check_with(input: &Input<'_>, registry: &Registry) -> Checked {
         files.borrow_mut().insert(name.to_owned(), text.clone());
         Ok(text)
     };
-    let mut checked = check_reading(&Input { read: &read, ..*input }, registry);
+    let list = |folder: &str| {
+        let names = (input.list)(folder)?;
+        files.borrow_mut().insert(listing(folder), names.join("\n"));
+        Ok(names)
+    };
+    let mut checked = check_reading(&Input { read: &read, list: &list, ..*input }, registry);
     if let Some(recipe) = checked.spec.as_mut().and_then(|spec| spec.recipe.as_mut())
         && !matches!(recipe.team, TeamSource::Withheld(_))
     {
@@ -192,9 +204,15 @@ pub fn check_with(input: &Input<'_>, registry: &Registry) -> Checked {
     checked
 }
 
+/// Under what name the names of the files in a folder are kept among a recipe's files.
+pub fn listing(folder: &str) -> String {
+    format!("{}/", folder.trim_end_matches('/'))
+}
+
 fn check_reading(input: &Input<'_>, registry: &Registry) -> Checked {
     let (text, document) = document(input.source);
     let Document { root, diagnostics: mut told, damaged } = document;
+    let root = import::apply(root, input, &mut told);
     let (root, unknown) = overrides::apply(root, input.overrides);
     told.extend(unknown);
     let declared =
@@ -203,8 +221,11 @@ fn check_reading(input: &Input<'_>, registry: &Registry) -> Checked {
     let file = reader.read(&root);
     told.append(&mut reader.diagnostics);
     let is_cast = pattern::is_asked_for(&file);
-    let members =
-        if is_cast { team::nobody(&file, input) } else { team::members(&file, input, &mut told) };
+    let members = if is_cast {
+        team::nobody(&file, input)
+    } else {
+        team::members(&file, input, registry, &mut told)
+    };
     let mut checked = Checked {
         text,
         diagnostics: Vec::new(),
@@ -327,6 +348,7 @@ impl Checked {
         input: &Input<'_>,
         told: &mut Vec<Diagnostic>,
     ) {
+        told.extend(nested::misplaced(file, "a pattern"));
         let Some(cast) = pattern::resolve(file, given, input, told) else { return };
         (self.team.agents, self.team.staff) = (cast.agents, cast.staff);
         self.found.hand_out(&mut self.team);
@@ -403,6 +425,7 @@ impl Checked {
         told: &mut Vec<Diagnostic>,
     ) {
         told.extend(unused_by_strategies(file));
+        told.extend(nested::misplaced(file, "the role team"));
         let mut casting = roles::Casting { file, given, input, told };
         let Some((agents, roles)) = casting.cast(&self.team.agents) else { return };
         self.team.agents = agents;
@@ -428,7 +451,12 @@ impl Checked {
         let works = |agent: &Agent| {
             let later = agent.fallbacks.iter().map(|later| &later.target);
             let mut targets = [&agent.target].into_iter().chain(later);
-            !agent.grants.is_empty() || targets.any(|target| target.coding_agent().is_some())
+            let needs_one = |target: &Target| match target {
+                Target::Cli(_) | Target::Acp(_) => true,
+                Target::Team(nested) => nested.spec.workspace.is_some(),
+                Target::Model(_) | Target::Script(_) | Target::Demo | Target::A2a(_) => false,
+            };
+            !agent.grants.is_empty() || targets.any(needs_one)
         };
         let needs_place = self.team.everyone().any(works);
         self.spec = Some(Spec {
@@ -507,9 +535,9 @@ fn ordered(told: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let mut seen = BTreeSet::new();
     let mut told: Vec<_> = told
         .into_iter()
-        .filter(|told| seen.insert((told.code, told.message.clone(), told.at)))
+        .filter(|told| seen.insert((told.code, told.message.clone(), told.at, told.file.clone())))
         .collect();
-    told.sort_by_key(|told| (told.severity, told.at.is_none(), told.at));
+    told.sort_by_key(|told| (told.severity, told.file.clone(), told.at.is_none(), told.at));
     told.truncate(ENOUGH);
     told
 }

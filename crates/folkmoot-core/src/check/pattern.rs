@@ -236,6 +236,7 @@ impl<'a> Casting<'a> {
                 | Target::Cli(_)
                 | Target::Acp(_)
                 | Target::A2a(_)
+                | Target::Team(_)
                 | Target::Demo) => target,
             };
             return ((target, fallbacks), name);

@@ -245,7 +245,7 @@ impl<'a> Casting<'a> {
                 }
                 Target::Demo => alone(Target::Demo),
                 // No model could do what it does.
-                Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => Vec::new(),
+                Target::Cli(_) | Target::Acp(_) | Target::A2a(_) | Target::Team(_) => Vec::new(),
             };
         }
     }

@@ -255,7 +255,7 @@ fn uses_tools(agent: &Agent) -> bool {
     let mut targets = [&agent.target].into_iter().chain(later);
     targets.any(|target| match target {
         Target::Model(_) | Target::Script(_) => true,
-        Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => false,
+        Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) | Target::Team(_) => false,
     })
 }
 

@@ -3,8 +3,9 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use crate::{
-    check::{Hidden, Input, Server, grants, names},
+    check::{Hidden, Input, Server, grants, names, nested},
     diagnostic::{Diagnostic, Place, quoted},
+    extension::Registry,
     file::{
         item::{Content, Fields, Item},
         models::{Resolved, Unresolved},
@@ -96,7 +97,12 @@ pub(super) struct Members {
 }
 
 /// The agents of a file.
-pub(super) fn members(file: &Fields, input: &Input<'_>, told: &mut Vec<Diagnostic>) -> Members {
+pub(super) fn members(
+    file: &Fields,
+    input: &Input<'_>,
+    registry: &Registry,
+    told: &mut Vec<Diagnostic>,
+) -> Members {
     let items = file.list("agents");
     let named: Vec<Named<'_>> = items.iter().filter_map(Named::of).collect();
     names::check(&named, told);
@@ -104,15 +110,34 @@ pub(super) fn members(file: &Fields, input: &Input<'_>, told: &mut Vec<Diagnosti
     let mut agents: Vec<_> = named.iter().map(|agent| builder.agent(agent)).collect();
     builder.check_costs(&named, &mut agents);
     builder.check_unbounded(&named, &mut agents);
+    let mut environments: BTreeMap<AgentId, Environment> =
+        named.iter().map(|agent| (agent.id(), environment(agent))).collect();
+    let mut incomplete = false;
+    for (named, agent) in named.iter().zip(&mut agents) {
+        let Some(item) = named.fields.get("team") else { continue };
+        match nested::answer_for(agent, item, input, registry, told) {
+            Some(inner) => {
+                let of_team = |(id, it): (AgentId, _)| (id.in_team(&agent.id), it);
+                environments.extend(inner.environments.into_iter().map(of_team));
+            }
+            None => incomplete = true,
+        }
+        let limit = |of: &Fields| of.fields("limits").map(|_| limits(of)).unwrap_or_default();
+        let around = limit(file).within(&limit(named.fields));
+        let unbounded = nested::unbounded(agent, around.is_metered(), around.cost.is_some());
+        told.extend(unbounded.into_iter().map(|it| it.at(&item.place)));
+    }
     Members {
         workplace: Workplace {
             sandbox: ceiling(file),
             workdir: file.text("workdir").cloned(),
-            environments: named.iter().map(|agent| (agent.id(), environment(agent))).collect(),
+            environments,
             ..Workplace::default()
         },
         team: Team::new(file.text("name").cloned().unwrap_or(input.name.into()), agents),
-        incomplete: named.len() < items.len() || items.is_empty() && file.is_broken("agents"),
+        incomplete: incomplete
+            || named.len() < items.len()
+            || items.is_empty() && file.is_broken("agents"),
     }
 }
 
@@ -333,6 +358,10 @@ impl Builder<'_> {
         if let Some(a2a) = fields.fields("a2a") {
             return alone(self.remote(a2a));
         }
+        // What the team is stands in its own file.
+        if fields.get("team").is_some() {
+            return alone(unset());
+        }
         if BACK_ENDS.into_iter().any(|key| fields.is_broken(key)) {
             return alone(unset());
         }
@@ -490,7 +519,12 @@ pub fn left_out_of(whose: &str, number: u32, why: &str) -> Diagnostic {
 fn unpriced(target: &Target) -> Option<&Model> {
     match target {
         Target::Model(model) => Some(model).filter(|it| it.price.is_none() && !is_unset(it)),
-        Target::Script(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => None,
+        Target::Script(_)
+        | Target::Demo
+        | Target::Cli(_)
+        | Target::Acp(_)
+        | Target::A2a(_)
+        | Target::Team(_) => None,
     }
 }
 

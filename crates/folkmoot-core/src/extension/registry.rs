@@ -143,6 +143,10 @@ impl Registry {
         if let Collaboration::Coded(coded) = &mut spec.collaboration {
             coded.program = self.programs.get(&coded.name).cloned();
         }
+        let members = spec.team.agents.iter_mut().chain(&mut spec.team.staff);
+        for nested in members.filter_map(crate::team::Agent::team_mut) {
+            self.bind(&mut nested.spec);
+        }
         for own in spec.collaboration.own_conditions_mut() {
             if let (Rule::Code(code), Some(kind)) = (&mut own.rule, self.conditions.get(&own.name))
                 && let Rule::Code(known) = &kind.rule

@@ -8,6 +8,7 @@ mod consensus;
 pub mod controller;
 mod debate;
 pub mod graph;
+pub(crate) mod nested;
 pub mod pattern;
 mod relay;
 pub mod roles;

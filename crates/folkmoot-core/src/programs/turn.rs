@@ -193,7 +193,8 @@ fn use_tool(turn: &Scope, name: &str, agent: &Agent, request: &ToolCall) -> Step
     let pinned = of_server.map(|(server, tool)| mcp::tool(turn, server, tool));
     let repeatable = matches!(&pinned, Some(Some(tool)) if tool.repeatable);
     let call = Call::Tool { agent: agent.id.clone(), request: request.clone(), repeatable };
-    let is_there = agent.is_granted(&request.name) && pinned.is_none_or(|it| it.is_some());
+    let is_granted = agent.is_granted(&request.name) && turn.is_granted_around(&request.name);
+    let is_there = is_granted && pinned.is_none_or(|it| it.is_some());
     if is_there {
         turn.call(name, call)
     } else {

@@ -34,7 +34,7 @@ impl Turn<'_> {
         let team = &cx.spec().team;
         let label = |entry: &&Entry| {
             let Call::Agent { agent, target, .. } = &entry.call else { return None };
-            team.agent(agent).answered_by(*target).target.label()
+            team.agent(&cx.local(agent)).answered_by(*target).target.label()
         };
         let requests = || self.calls.iter().filter(|it| matches!(it.call, Call::Agent { .. }));
         let served = requests().rfind(|it| matches!(it.outcome, Some(Ok(_))));

@@ -58,6 +58,7 @@ impl Run {
                     (entry.settled, entry.settled_at) = (record.seq, self.at);
                 }
                 self.known.amended = self.seq;
+                self.known.reopen_around(key);
                 // What follows from the new answer is not known yet.
                 self.ending = None;
             }
@@ -75,7 +76,7 @@ impl Run {
             }
             Event::Asked { key, call, nth, reserved, expires, scopes } => {
                 self.number(call, *nth);
-                let is_charged = !call.is_for_person();
+                let is_charged = call.is_performed();
                 let entry = Entry {
                     nth: *nth,
                     expires: *expires,
@@ -104,6 +105,7 @@ impl Run {
                     self.bill(key, attempt, *usage);
                 }
             }
+            Event::Concluded { key, settled } => self.settle(key, settled.clone().into()),
             Event::Ended { ending } => self.ending = Some(ending.clone()),
         }
     }

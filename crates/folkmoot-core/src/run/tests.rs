@@ -11,6 +11,7 @@ mod crashes;
 mod graphs;
 mod hand;
 mod laws;
+mod nested;
 mod patterns;
 mod programs;
 mod retries;

@@ -1,6 +1,6 @@
 //! The rules that every log keeps, judged from its records alone and without the kernel's books.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
@@ -51,8 +51,12 @@ pub struct Audit {
     calls: BTreeMap<Key, Vec<Attempt>>,
     /// What all of them come to.
     run: Sum,
-    /// And those of each agent.
+    /// And those of each agent; of one that a team answers for, those of its team.
     agents: BTreeMap<AgentId, Sum>,
+    /// The turns of teams, and what each of them comes to.
+    turns: BTreeMap<Key, (AgentId, Sum)>,
+    /// Those that were not started when they were asked anew.
+    refused: BTreeSet<Key>,
     numbers: BTreeMap<AgentId, u64>,
     deadline: Option<Time>,
     /// Whether an answer was changed, so that calls may be asked anew.
@@ -72,7 +76,8 @@ enum Allowed {
 
 #[derive(Clone, Debug)]
 struct Open {
-    /// The agent that pays for it; a question to a person is charged to nobody.
+    /// The agent that pays for it; a question to a person is charged to nobody, and of a turn of a team
+    /// only the calls below it are charged.
     agent: Option<AgentId>,
     attempt: u32,
     reserved: Option<Reservation>,
@@ -81,7 +86,16 @@ struct Open {
 #[derive(Clone, Debug)]
 struct Attempt {
     agent: AgentId,
+    /// The turns of teams that it is part of.
+    turns: Vec<Key>,
     used: Amount,
+}
+
+impl Attempt {
+    /// Another one, that has used nothing so far.
+    fn begin(&self) -> Attempt {
+        Attempt { used: Amount::default(), ..self.clone() }
+    }
 }
 
 /// What calls come to.
@@ -132,6 +146,7 @@ impl Audit {
         for record in records {
             let touched = self.take(record)?;
             self.check_limits(spec, touched.as_ref())?;
+            check_grants(spec, record)?;
         }
         Ok(self)
     }
@@ -167,6 +182,12 @@ impl Audit {
             Event::Answered { key, attempt, usage, .. } => self.answer(key, *attempt, *usage),
             Event::Amended { key, .. } => {
                 self.close(key);
+                // A turn of a team around it goes on.
+                let begun = self.turns.keys().filter(|it| !self.refused.contains(*it));
+                for turn in begun.filter(|it| key.is_under(&format!("{it}/"))) {
+                    let again = Open { agent: None, attempt: 1, reserved: None };
+                    self.open.entry(turn.clone()).or_insert(again);
+                }
                 (self.is_amended, self.has_ended) = (true, false);
                 None
             }
@@ -182,6 +203,14 @@ impl Audit {
             }
             Event::Refused { key, fault, .. } => self.refuse(key, fault)?,
             Event::Withdrawn { key, usage, .. } => self.withdraw(key, *usage)?,
+            Event::Concluded { key, .. } => {
+                let below = format!("{key}/");
+                let is_done = !self.open.keys().any(|open| open.is_under(&below));
+                holds(is_done, || format!("{key} is concluded while calls of it are open"))?;
+                let is_open = self.close(key).is_some();
+                holds(is_open, || format!("{key} is concluded and was not open"))?;
+                None
+            }
             Event::Ended { .. } => {
                 holds(self.open.is_empty(), || "it ends with open calls".to_owned())?;
                 self.has_ended = true;
@@ -202,8 +231,10 @@ impl Audit {
         for (key, open) in &mut self.open {
             let Some(agent) = open.agent.clone() else { continue };
             open.attempt += 1;
-            let attempt = Attempt { agent, used: Amount::default() };
-            self.calls.entry(key.clone()).or_default().push(attempt);
+            let attempts = self.calls.entry(key.clone()).or_default();
+            let again = attempts.last().map(Attempt::begin);
+            let first = Attempt { agent, turns: Vec::new(), used: Amount::default() };
+            attempts.push(again.unwrap_or(first));
         }
         None
     }
@@ -219,7 +250,11 @@ impl Audit {
         holds(self.allowed == Allowed::Start, || format!("{key} is started after the stop"))?;
         holds(!self.open.contains_key(key), || format!("{key} is under way already"))?;
         self.decide(key)?;
-        if call.is_for_person() {
+        if !call.is_performed() {
+            if call.is_of_team() {
+                self.refused.remove(key);
+                self.turns.entry(key.clone()).or_insert((agent, Sum::default()));
+            }
             self.open.insert(key.clone(), Open { agent: None, attempt: 1, reserved });
             return Ok(None);
         }
@@ -229,10 +264,16 @@ impl Audit {
             *number = nth;
         }
         let attempts = self.calls.entry(key.clone()).or_default();
-        attempts.push(Attempt { agent: agent.clone(), used: Amount::default() });
+        let around = self.turns.keys().filter(|turn| key.is_under(&format!("{turn}/")));
+        let asked = Attempt {
+            agent: agent.clone(),
+            turns: around.cloned().collect(),
+            used: Amount::default(),
+        };
+        attempts.push(asked.clone());
         let attempt = attempts.len() as u32;
         self.open.insert(key.clone(), Open { agent: Some(agent.clone()), attempt, reserved });
-        self.book(&agent, |sum| {
+        self.book(&asked, |sum| {
             sum.calls += 1;
             sum.open += 1;
         });
@@ -241,6 +282,7 @@ impl Audit {
 
     fn refuse(&mut self, key: &Key, fault: &Fault) -> Result<Option<AgentId>, Broken> {
         self.decide(key)?;
+        self.refused.insert(key.clone());
         if matches!(fault, Fault::Cancelled | Fault::Deadline) {
             self.allowed = Allowed::Nothing;
         } else if fault.stops_run() {
@@ -258,8 +300,9 @@ impl Audit {
 
     fn close(&mut self, key: &Key) -> Option<Open> {
         let open = self.open.remove(key)?;
-        if let Some(agent) = &open.agent {
-            self.book(agent, |sum| sum.open -= 1);
+        let asked = self.calls.get(key).and_then(|it| it.last()).cloned();
+        if let Some(asked) = asked.filter(|_| open.agent.is_some()) {
+            self.book(&asked, |sum| sum.open -= 1);
         }
         Some(open)
     }
@@ -276,7 +319,7 @@ impl Audit {
         let open = if is_current { self.close(key) } else { None };
         let aside = open.and_then(|open| open.reserved).map_or(begun.used, Amount::aside);
         let excess = Amount::of(usage).beyond(aside);
-        self.book(&begun.agent, |sum| sum.excess = sum.excess.and(excess));
+        self.book(&begun, |sum| sum.excess = sum.excess.and(excess));
         self.bill(key, attempt, usage);
         Some(begun.agent)
     }
@@ -300,13 +343,20 @@ impl Audit {
             return;
         };
         let earlier = std::mem::replace(&mut begun.used, Amount::of(usage));
-        let agent = begun.agent.clone();
-        self.book(&agent, |sum| sum.used = sum.used.beyond(earlier).and(Amount::of(usage)));
+        let begun = begun.clone();
+        self.book(&begun, |sum| sum.used = sum.used.beyond(earlier).and(Amount::of(usage)));
     }
 
-    fn book(&mut self, agent: &AgentId, book: impl Fn(&mut Sum)) {
+    fn book(&mut self, asked: &Attempt, book: impl Fn(&mut Sum)) {
         book(&mut self.run);
-        book(self.agents.entry(agent.clone()).or_default());
+        for rank in asked.agent.ranks() {
+            book(self.agents.entry(rank).or_default());
+        }
+        for turn in &asked.turns {
+            if let Some((_, sum)) = self.turns.get_mut(turn) {
+                book(sum);
+            }
+        }
     }
 
     fn check_limits(&self, spec: &Spec, touched: Option<&AgentId>) -> Result<(), Broken> {
@@ -314,8 +364,15 @@ impl Audit {
         let Sum { open, .. } = self.run;
         holds(open <= CONCURRENCY, || format!("{open} calls are under way at once"))?;
         self.run.check("the run", &spec.limits)?;
-        let own = self.agents.get(agent).copied().unwrap_or_default();
-        own.check(agent.as_str(), &spec.team.agent(agent).limits)
+        for rank in agent.ranks() {
+            let own = self.agents.get(&rank).copied().unwrap_or_default();
+            own.check(rank.as_str(), &spec.team.agent(&rank).limits)?;
+        }
+        for (turn, (member, sum)) in &self.turns {
+            let nested = spec.team.agent(member).team();
+            nested.map_or(Ok(()), |nested| sum.check(turn.as_str(), &nested.spec.limits))?;
+        }
+        Ok(())
     }
 
     /// What was amended may be asked once more, which no bound counts.
@@ -323,6 +380,18 @@ impl Audit {
         let (calls, most) = (self.run.calls, bounds.total.started.max.unwrap_or(u64::MAX));
         let is_kept = calls <= most || self.is_amended;
         holds(is_kept, || format!("it made {calls} calls where {most} is the most"))
+    }
+}
+
+/// A tool runs only for who is granted it, and within teams only if every member around is.
+fn check_grants(spec: &Spec, record: &Record) -> Result<(), Broken> {
+    let Event::Asked { key, call: Call::Tool { agent, request, .. }, .. } = &record.event else {
+        return Ok(());
+    };
+    let lacks = |rank: &AgentId| !spec.team.agent(rank).is_granted(&request.name);
+    match agent.ranks().find(lacks) {
+        None => Ok(()),
+        Some(rank) => Err(Broken(format!("{key}: {rank} is not granted {}", request.name))),
     }
 }
 

@@ -146,7 +146,8 @@ impl Attempts {
     fn of(spec: &Spec, entry: &Entry) -> Attempts {
         let retries = match &entry.call {
             Call::Agent { agent, .. } => spec.team.agent(agent).retries,
-            Call::Tool { .. }
+            Call::Team { .. }
+            | Call::Tool { .. }
             | Call::Person { .. }
             | Call::Gate { .. }
             | Call::Exchange { .. }

@@ -303,7 +303,7 @@ fn questions(spec: &Spec, run: &Run) -> Vec<Value> {
         let Call::Person { agent, prompt } = &entry.call else { return None };
         let messages = render::for_person(spec, run.known(), prompt);
         let text = messages.last().map(|message| message.content.clone());
-        let name = &spec.team.agent(agent).name;
+        let name = spec.team.full_name(agent);
         Some(json!({ "key": key, "role": name, "text": text }))
     });
     open.collect()
@@ -400,7 +400,7 @@ fn partial(known: &Known, ending: &Ending) -> Option<Partial> {
 
 /// The calls that failed, then the replies that came and count as failed all the same.
 fn errors(spec: &Spec, known: &Known, account: &Account) -> Vec<Failure> {
-    let name = |agent: &AgentId| spec.team.agent(agent).name.to_string();
+    let name = |agent: &AgentId| spec.team.full_name(agent);
     let failed = known.in_order().into_iter().filter_map(|(key, entry)| {
         let fault = entry.fault().filter(|fault| **fault != Fault::Unwanted)?;
         let (key, agent) = (key.clone(), name(entry.call.agent()));
@@ -420,9 +420,9 @@ pub fn usage(spec: &Spec, known: &Known) -> UsageReport {
     for entry in known.charged() {
         by_agent.entry(entry.call.agent()).or_default().push(entry);
     }
-    let of_agents = spec.team.everyone().filter_map(|agent| {
+    let of_agents = spec.team.all().into_iter().filter_map(|agent| {
         let own = by_agent.remove(&agent.id)?;
-        Some((agent.name.to_string(), Spending::of_calls(own)))
+        Some((spec.team.full_name(&agent.id), Spending::of_calls(own)))
     });
     UsageReport {
         agents: of_agents.filter(|(_, spending)| spending.total_tokens > 0).collect(),
@@ -514,7 +514,9 @@ fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
         Call::Agent { prompt, .. } => {
             (render::messages(spec, run.known(), &agent, prompt), None, None)
         }
-        Call::Person { prompt, .. } => (render::for_person(spec, run.known(), prompt), None, None),
+        Call::Person { prompt, .. } | Call::Team { prompt, .. } => {
+            (render::for_person(spec, run.known(), prompt), None, None)
+        }
         Call::Tool { request, .. } => {
             (Vec::new(), Some(request.arguments.clone()), Some(request.name.to_string()))
         }
@@ -530,8 +532,15 @@ fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
     let answer = entry.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
     CallView {
         key: key.clone(),
-        agent: if entry.call.is_for_person() { USER } else { &*agent.name }.to_owned(),
-        model: agent.target.label().filter(|_| matches!(entry.call, Call::Agent { .. })),
+        agent: if entry.call.is_for_person() {
+            USER.to_owned()
+        } else {
+            spec.team.full_name(entry.call.agent())
+        },
+        model: agent
+            .target
+            .label()
+            .filter(|_| matches!(entry.call, Call::Agent { .. } | Call::Team { .. })),
         target: later_target(&entry.call),
         tool,
         attempt: entry.attempt,
@@ -553,7 +562,8 @@ fn call(spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> CallView {
 fn later_target(call: &Call) -> Option<u32> {
     match call {
         Call::Agent { target, .. } => Some(*target).filter(|target| *target > FIRST_TARGET),
-        Call::Tool { .. }
+        Call::Team { .. }
+        | Call::Tool { .. }
         | Call::Person { .. }
         | Call::Gate { .. }
         | Call::Exchange { .. }

@@ -61,7 +61,9 @@ pub fn readings(spec: &Spec, run: &Run, key: &str) -> Option<Readings> {
             reads[0].since = reads.get(1).map_or(key, |it| &it.since).clone();
             (reads, entry.call.sources().collect())
         }
-        Call::Person { prompt, .. } => (reader.prompt(prompt), entry.call.sources().collect()),
+        Call::Team { prompt, .. } | Call::Person { prompt, .. } => {
+            (reader.prompt(prompt), entry.call.sources().collect())
+        }
         Call::Tool { request, .. } => {
             let wish = reader.wish(&request.id);
             let wished = wish.iter().map(|(from, _)| *from).collect();
@@ -111,7 +113,7 @@ impl<'a> Reader<'a> {
     fn continued(&self, prompt: &Prompt) -> Option<(&'a Key, &'a Prompt)> {
         let (key, entry) = self.known.named(prompt.continues.as_ref()?)?;
         match &entry.call {
-            Call::Agent { prompt, .. } => Some((key, prompt)),
+            Call::Agent { prompt, .. } | Call::Team { prompt, .. } => Some((key, prompt)),
             Call::Tool { .. }
             | Call::Person { .. }
             | Call::Gate { .. }
@@ -152,6 +154,7 @@ impl<'a> Reader<'a> {
             Call::Tool { request, .. } => tools::source(request),
             Call::Gate { gate, .. } => Some(gate.to_string()),
             Call::Agent { .. }
+            | Call::Team { .. }
             | Call::Person { .. }
             | Call::Exchange { .. }
             | Call::Listing { .. } => None,
@@ -166,7 +169,7 @@ impl<'a> Reader<'a> {
             Call::Tool { request, .. } => request.name.to_string(),
             Call::Gate { .. } => FOLKMOOT.to_owned(),
             Call::Listing { server, .. } => format!("mcp.{server}"),
-            Call::Agent { agent, .. } | Call::Exchange { agent, .. } => {
+            Call::Agent { agent, .. } | Call::Team { agent, .. } | Call::Exchange { agent, .. } => {
                 self.spec.team.agent(agent).name.to_string()
             }
         }

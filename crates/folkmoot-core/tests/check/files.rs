@@ -223,18 +223,13 @@ fn what_is_not_built_yet_is_refused_not_ignored() {
     Case::new(
         "\
 agents:
-  - { name: d, team: other.yaml }
-  - { name: e, file: e.md }
+  - { name: a, cli: codex }
 mcp_servers: {}
-agents_from: .claude/agents
 collaboration: { topology: star, agents: [a], max_iteration: 3 }
 ",
     )
     .tells(&expect![[r#"
-        2:22 agents[0].team error[not_supported_yet] team is not supported by this version
-        3:22 agents[1].file error[not_supported_yet] file is not supported by this version
-        5:14 agents_from error[not_supported_yet] agents_from is not supported by this version
-        6:47 collaboration.max_iteration error[unknown_key] unknown parameter "max_iteration" | help: did you mean "max_iterations"?
+        4:47 collaboration.max_iteration error[unknown_key] unknown parameter "max_iteration" | help: did you mean "max_iterations"?
     "#]]);
     let file = "agents: [{ name: a, demo: true }]\ncollaboration: { program: roundtable }\n";
     let checked = Case::new(file).check();

@@ -92,6 +92,8 @@ impl<'a> Case<'a> {
             overrides: &self.overrides,
             task: self.task,
             catalog: &self.catalog,
+            list: &|_| Err("no such folder".into()),
+            around: &[],
             variable: &|name| (name == "HOST").then(|| "a: b # ${HOME}".to_owned()),
             servers: &|_| Ok(self.servers.map(str::to_owned)),
             read: &|path| match path {

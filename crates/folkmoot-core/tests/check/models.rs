@@ -17,7 +17,12 @@ fn one(agent: &str) -> Agent {
 fn model(agent: &Agent) -> String {
     match &agent.target {
         Target::Model(model) => model.to_string(),
-        Target::Script(_) | Target::Demo | Target::Cli(_) | Target::Acp(_) | Target::A2a(_) => {
+        Target::Script(_)
+        | Target::Demo
+        | Target::Cli(_)
+        | Target::Acp(_)
+        | Target::A2a(_)
+        | Target::Team(_) => {
             panic!("{} has no model", agent.name)
         }
     }

@@ -18,7 +18,8 @@ fn script(script: &str) -> Script {
         | Target::Demo
         | Target::Cli(_)
         | Target::Acp(_)
-        | Target::A2a(_)) => {
+        | Target::A2a(_)
+        | Target::Team(_)) => {
             panic!("{other:?}")
         }
     }

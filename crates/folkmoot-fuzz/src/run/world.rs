@@ -26,7 +26,8 @@ impl World for Hostile<'_, '_> {
                 let messages = render::messages(spec, run.known(), agent, prompt);
                 messages.last().map(|message| message.content.clone())
             }
-            Call::Tool { .. }
+            Call::Team { .. }
+            | Call::Tool { .. }
             | Call::Person { .. }
             | Call::Gate { .. }
             | Call::Exchange { .. }

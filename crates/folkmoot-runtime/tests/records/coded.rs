@@ -52,6 +52,8 @@ fn team(collaboration: &str) -> Arc<Spec> {
             overrides: &[],
             task: Some("TASK"),
             catalog: &Catalog::default(),
+            list: &|_| Err("no such folder".into()),
+            around: &[],
             variable: &|_| None,
             read: &|_| Err("there are no files".into()),
             servers: &|_| Ok(None),

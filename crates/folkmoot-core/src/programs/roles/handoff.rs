@@ -113,7 +113,7 @@ impl Memory {
     ) -> Memory {
         let mut memory = Memory::default();
         for key in replies {
-            let role = known.get(key.as_str()).map_or("", |entry| entry.call.agent().as_str());
+            let role = known.get(key.as_str()).map_or("", |entry| entry.call.agent().local());
             memory.take_in(role, HandOff::of(known, key, language).0);
         }
         memory

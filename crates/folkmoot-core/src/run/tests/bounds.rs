@@ -46,7 +46,10 @@ impl World for Honest {
             return None;
         }
         let (outcome, usage) = match &entry.call {
-            Call::Person { .. } | Call::Exchange { .. } | Call::Listing { .. } => return None,
+            Call::Person { .. }
+            | Call::Team { .. }
+            | Call::Exchange { .. }
+            | Call::Listing { .. } => return None,
             Call::Gate { .. } => {
                 (Ok(Evidence::of(random.below(3) > 0).answer().into()), Usage::default())
             }
@@ -65,6 +68,7 @@ impl World for Honest {
                         let (outcome, usage) = demo(&mut random, fails, &messages);
                         (outcome, with_attempts(&mut random, agent, entry, usage))
                     }
+                    Target::Team(_) => return None,
                     Target::Cli(_) | Target::Acp(_) | Target::A2a(_) if fails => {
                         (Err(failed()), Usage::default())
                     }

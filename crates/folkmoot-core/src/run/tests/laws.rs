@@ -33,7 +33,11 @@ pub(super) fn for_each_seed(trial: fn(u64) -> Trial, law: impl Fn(Trial) + RefUn
 }
 
 /// The audit gone on with `records` of `sim`.
-fn judged(audit: Audit, sim: &Sim, records: impl SliceIndex<[Record], Output = [Record]>) -> Audit {
+pub(super) fn judged(
+    audit: Audit,
+    sim: &Sim,
+    records: impl SliceIndex<[Record], Output = [Record]>,
+) -> Audit {
     audit.go_on(&sim.spec, &sim.log[records]).unwrap_or_else(|broken| panic!("{broken}"))
 }
 

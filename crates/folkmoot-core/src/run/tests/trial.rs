@@ -19,7 +19,7 @@ use crate::{
         weather::Weather,
     },
     spec::{Collaboration, Spec},
-    team::{Agent, AgentId, Fallback, Model, PARENT, Target},
+    team::{Agent, AgentId, Fallback, Model, Nested, PARENT, Target, narrow},
     testing::{agent, ids, spec},
     time::Duration,
 };
@@ -38,6 +38,9 @@ const STRATEGIES: [Strategy; 9] = [
     patterns::shape,
     roles::shape,
 ];
+
+/// Ways of working in which any agent may be a team.
+const OUTER: [Strategy; 5] = [broadcast, sequential, debate, relay, graphs::shape];
 
 /// Ways of working in which it matters who answers first.
 const GRAPHS: [Strategy; 3] = [graphs::shape; 3];
@@ -152,6 +155,27 @@ fn member(random: &mut Random, name: &str) -> Agent {
     Agent { limits: limits(random, 24), grants, max_steps, target, fallbacks, ..agent(name, &[]) }
 }
 
+/// A random team of which a member is a team in its turn.
+fn team_of_teams(random: &mut Random, clocks: Clocks) -> Spec {
+    let mut spec = team(random, clocks, &OUTER);
+    let strategies = [&STRATEGIES[..], &GRAPHS].concat();
+    let at = random.below(spec.team.agents.len() as u64) as usize;
+    let member = &mut spec.team.agents[at];
+    (member.target, member.fallbacks) = (nested(random, clocks, &strategies, 2), Vec::new());
+    narrow(member);
+    spec
+}
+
+fn nested(random: &mut Random, clocks: Clocks, strategies: &[Strategy], depth: u32) -> Target {
+    let mut spec = team(random, clocks, strategies);
+    if depth > 1 && !matches!(spec.collaboration, Collaboration::Roles(_)) && random.one_in(3) {
+        let inmost = nested(random, clocks, strategies, depth - 1);
+        let member = &mut spec.team.agents[0];
+        (member.target, member.fallbacks) = (inmost, Vec::new());
+    }
+    Target::Team(Box::new(Nested { file: "inner.yaml".into(), spec }))
+}
+
 fn team(random: &mut Random, clocks: Clocks, strategies: &[Strategy]) -> Spec {
     let names = &["a", "b", "c", "d"][..2 + random.pick(&[0, 0, 0, 1, 1, 1, 2]) as usize];
     let agents = names.iter().map(|name| member(random, name)).collect();
@@ -202,6 +226,14 @@ impl Trial {
     /// Everything happens to it.
     pub(super) fn disturbed(seed: u64) -> Trial {
         Trial { hazards: Hazards::all(), is_disturbed: true, ..Trial::quiet(seed) }
+    }
+
+    /// The same with a team as a member.
+    pub(super) fn nested(seed: u64) -> Trial {
+        let mut random = Random::new(seed);
+        let clocks = clocks(&mut random);
+        let spec = team_of_teams(&mut random, clocks).into();
+        Trial { spec, ..Trial::disturbed(seed) }
     }
 
     /// Nothing about it depends on when something happens.
@@ -262,10 +294,13 @@ impl Trial {
         mut look: impl FnMut(&Sim),
     ) -> Sim {
         let mut random = Random::new(self.world.seed);
+        // A team of teams takes what its turns take together.
+        let is_nested = self.spec.team.agents.iter().any(|agent| agent.team().is_some());
+        let most = if is_nested { 20_000 } else { 1000 };
         let mut amendments = if self.is_disturbed { random.below(3) } else { 0 };
         loop {
             look(&sim);
-            assert!(sim.log.len() < 1000, "it does not end");
+            assert!(sim.log.len() < most, "it does not end");
             if self.is_cancelled_now(&sim) {
                 sim.feed(Event::CancelRequested, &mut weather);
             } else if self.is_disturbed && sim.run.ending().is_none() && random.one_in(3) {
@@ -311,6 +346,7 @@ fn disturbance(random: &mut Random, log: &[Record]) -> Event {
         | Event::Inherited { .. }
         | Event::Prompted { .. }
         | Event::Amended { .. }
+        | Event::Concluded { .. }
         | Event::Ended { .. } => Event::Ticked,
     }
 }

@@ -92,6 +92,7 @@ fn usage(random: &mut Random, spec: &Spec, entry: &Entry) -> Usage {
         (Call::Agent { .. }, Target::Model(model)) => model.price.clone(),
         (
             Call::Agent { .. }
+            | Call::Team { .. }
             | Call::Tool { .. }
             | Call::Person { .. }
             | Call::Gate { .. }

@@ -19,6 +19,8 @@ fn spec(file: &str) -> Spec {
         overrides: &[],
         task: Some("TASK"),
         catalog: &Catalog::default(),
+        list: &|_| Err("no such folder".into()),
+        around: &[],
         variable: &|_| None,
         read: &|_| Err("no such file".into()),
         servers: &|_| Ok(None),
