@@ -140,7 +140,7 @@ fn the_teams_of_the_pages_are_sound() {
             around: &[],
             variable: &|_| None,
             read: &|_| Err("there is none".to_owned()),
-            servers: &|_| Ok(None),
+            beside: &|_, _| Ok(None),
         });
         assert!(checked.diagnostics.is_empty(), "{team}\n{:#?}", checked.diagnostics);
     }

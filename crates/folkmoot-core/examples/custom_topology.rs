@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (name, path, overrides, catalog) = ("own", None, &[], &Catalog::default());
         let (variable, read) = (&|_: &str| None, &|_: &str| Err("there are no files".into()));
         let (list, around) = (&|_: &str| Err("no such folder".into()), &[]);
-        let servers = &|_: &str| Ok(None);
+        let beside = &|_: &str, _: &str| Ok(None);
         let input = Input {
             source,
             name,
@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             catalog,
             variable,
             read,
-            servers,
+            beside,
             list,
             around,
         };

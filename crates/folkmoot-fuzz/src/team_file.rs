@@ -80,7 +80,7 @@ pub(crate) fn checked(source: Source<'_>, overrides: &[Override]) -> Checked {
         list: &|_| Err("no such folder".into()),
         around: &[],
         variable: &|name| (name == "HOST").then(|| "a: b # ${HOST}".to_owned()),
-        servers: &|_| Ok(None),
+        beside: &|_, _| Ok(None),
         read: &|path| match path {
             "lead.md" => Ok("Lead well.\n".into()),
             _ => Err("no such file".into()),

@@ -15,10 +15,7 @@ use folkmoot_agents::{Clients, Providers, Secrets, unenforceable};
 use folkmoot_core::{
     check::{self, Checked, Environment, Input, Source},
     diagnostic::{Diagnostic, Severity},
-    file::{
-        overrides::{Given, Override},
-        servers::MCP_JSON,
-    },
+    file::overrides::{Given, Override},
     gate::Gate,
     programs::roles::Role,
     spec::{Collaboration, Recipe, Spec, TeamSource, Warning},
@@ -288,7 +285,7 @@ impl Team {
             catalog: &catalog,
             variable: &config::variable,
             read: &read,
-            servers: &|folder| mcp_json(Path::new(folder)),
+            beside: &|folder, name| beside(Path::new(folder), name),
             list: &list,
             around: &[],
         });
@@ -336,7 +333,7 @@ impl Team {
             catalog: &catalog,
             variable: &config::variable,
             read: &read,
-            servers: &|folder| mcp_json(Path::new(workspace.unwrap_or(folder))),
+            beside: &|folder, name| beside(Path::new(workspace.unwrap_or(folder)), name),
             list: &list,
             around: &[],
         });
@@ -598,9 +595,9 @@ fn read_text(file: &Path) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
 }
 
-/// The text of the file in a workspace that names MCP servers, if there is one.
-fn mcp_json(folder: &Path) -> Result<Option<String>, String> {
-    let file = folder.join(MCP_JSON);
+/// The text of a file of a workspace, if it is there.
+fn beside(folder: &Path, name: &str) -> Result<Option<String>, String> {
+    let file = folder.join(name);
     if file.is_file() { read_text(&file).map(Some) } else { Ok(None) }
 }
 

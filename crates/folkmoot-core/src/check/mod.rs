@@ -5,6 +5,7 @@ mod filling;
 mod grants;
 pub mod graph;
 mod import;
+mod instructions;
 mod lints;
 mod listing;
 mod names;
@@ -28,7 +29,7 @@ pub use team::{Environment, Workplace, is_unset, left_out_of};
 
 use crate::{
     bounds::{Bounds, Taken},
-    check::{extensions::Extensions, lints::Lints, servers::Found},
+    check::{extensions::Extensions, instructions::Instructions, lints::Lints, servers::Found},
     diagnostic::{Diagnostic, ENOUGH, Severity},
     extension::Registry,
     file::{
@@ -66,14 +67,18 @@ pub struct Input<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// The text of a file that the team file names, relative to it; an error says what is wrong.
     pub read: &'a dyn Fn(&str) -> Result<String, String>,
-    /// The text of the `.mcp.json` of a workspace, if it has one; an error says what is wrong.
-    pub servers: &'a dyn Fn(&str) -> Result<Option<String>, String>,
+    /// The text of a file of a workspace, given by the folder and its name, if it is there; an error
+    /// says what is wrong.
+    pub beside: &'a Beside<'a>,
     /// The names of the files in a folder that the team file names, likewise; none if there is no such
     /// folder. One that begins with `~/` is the user's.
     pub list: &'a dyn Fn(&str) -> Result<Vec<String>, String>,
     /// The files around it that name it as a team, the outermost first.
     pub around: &'a [Arc<str>],
 }
+
+/// Reads a file of a workspace, if it is there.
+pub type Beside<'a> = dyn Fn(&str, &str) -> Result<Option<String>, String> + 'a;
 
 /// Where a team comes from.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +137,7 @@ pub struct Checked {
     /// Where they work.
     pub workplace: Workplace,
     found: Found,
+    instructions: Instructions,
 }
 
 impl Checked {
@@ -234,13 +240,15 @@ fn check_reading(input: &Input<'_>, registry: &Registry) -> Checked {
         team: members.team,
         workplace: members.workplace,
         found: Found::default(),
+        instructions: Instructions::default(),
     };
     check_task(input.task, &mut told);
     checked.found = servers::find(&root, &file, input, &mut told);
     checked.workplace.servers = checked.found.servers.clone();
     checked.workplace.secrets = checked.found.secrets.clone();
     checked.workplace.sets_values = checked.found.sets_values;
-    checked.found.hand_out(&mut checked.team);
+    checked.instructions = Instructions::find(&file, input, &mut told);
+    checked.hand_out();
     if !damaged && !members.incomplete {
         checked.work(&file, input, registry, &mut told);
     }
@@ -323,7 +331,7 @@ impl Checked {
         let lead = prompt.map(|prompt| team::lead(file, input, prompt, told));
         let judge = team::default_judge(file, input, graph::DEFAULT_JUDGE, told);
         self.team.staff = lead.into_iter().chain(judge).collect();
-        self.found.hand_out(&mut self.team);
+        self.hand_out();
         let resolved = graph::resolve(given, &self.team, extensions, input.read, told);
         let Some(found) = resolved else { return };
         self.team.staff.retain(|agent| found.needs(given, &agent.id));
@@ -351,7 +359,7 @@ impl Checked {
         told.extend(nested::misplaced(file, "a pattern"));
         let Some(cast) = pattern::resolve(file, given, input, told) else { return };
         (self.team.agents, self.team.staff) = (cast.agents, cast.staff);
-        self.found.hand_out(&mut self.team);
+        self.hand_out();
         let Some(pattern) = cast.pattern.filter(|_| !told.iter().any(Diagnostic::is_error)) else {
             return;
         };
@@ -377,7 +385,7 @@ impl Checked {
                 .push(Diagnostic::error("no_agents", "the team has no agents").at(&file.place));
         }
         self.team.staff = vec![team::lead(file, input, prompt, told)];
-        self.found.hand_out(&mut self.team);
+        self.hand_out();
         let agents = self.team.agents.iter().map(|agent| agent.id.clone()).collect();
         let dispatch = Dispatch { agents, clocks: Clocks::default() };
         let collaboration = Collaboration::Dispatch(dispatch);
@@ -429,13 +437,19 @@ impl Checked {
         let mut casting = roles::Casting { file, given, input, told };
         let Some((agents, roles)) = casting.cast(&self.team.agents) else { return };
         self.team.agents = agents;
-        self.found.hand_out(&mut self.team);
+        self.hand_out();
         let collaboration = Collaboration::Roles(roles);
         let limits = team::limits(file);
         let bounds = Bounds::of(&collaboration, &self.team, &limits, input.task);
         let lints = Lints { file, given, team: &self.team };
         told.extend(lints.warnings(&collaboration, &bounds));
         self.settle(file, input, collaboration, None, bounds);
+    }
+
+    /// Gives agents what the team's surroundings have for them.
+    fn hand_out(&mut self) {
+        self.found.hand_out(&mut self.team);
+        self.instructions.hand_out(&mut self.team);
     }
 
     /// Keeps what can be run.

@@ -143,7 +143,7 @@ impl Found {
     /// Adds the servers that `.mcp.json` names and the team file does not.
     fn read_workspace(&mut self, file: &Fields, input: &Input<'_>) {
         let folder = file.text("workdir").map_or(".", |folder| folder);
-        let text = match (input.servers)(folder) {
+        let text = match (input.beside)(folder, MCP_JSON) {
             Ok(Some(text)) => text,
             Ok(None) => return,
             Err(why) => {

@@ -63,6 +63,8 @@ struct Case<'a> {
     task: Option<&'a str>,
     catalog: Catalog,
     servers: Option<&'a str>,
+    /// The `AGENTS.md` of the workspace.
+    instructions: Option<&'a str>,
 }
 
 impl<'a> Case<'a> {
@@ -72,7 +74,7 @@ impl<'a> Case<'a> {
 
     fn of(source: Source<'a>) -> Case<'a> {
         let (overrides, task) = (Vec::new(), Some("the task"));
-        Case { source, overrides, task, catalog: catalog(), servers: None }
+        Case { source, overrides, task, catalog: catalog(), servers: None, instructions: None }
     }
 
     fn flag(self, name: &str, value: &str) -> Self {
@@ -95,7 +97,13 @@ impl<'a> Case<'a> {
             list: &|_| Err("no such folder".into()),
             around: &[],
             variable: &|name| (name == "HOST").then(|| "a: b # ${HOME}".to_owned()),
-            servers: &|_| Ok(self.servers.map(str::to_owned)),
+            beside: &|_, name| {
+                let text = match name {
+                    "AGENTS.md" => self.instructions,
+                    _ => self.servers,
+                };
+                Ok(text.map(str::to_owned))
+            },
             read: &|path| match path {
                 "lead.md" => Ok("Lead well.\n".into()),
                 "out.schema.json" => Ok("{\"type\": \"object\"}".into()),

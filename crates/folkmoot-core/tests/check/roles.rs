@@ -227,3 +227,29 @@ fn the_economy_model_answers_for_each_role_and_scripts_only_change_their_label()
         4:73 collaboration.economy_model error[unknown_model] unknown model "cluade" | help: did you mean "claude"?
     "#]]);
 }
+
+#[test]
+fn who_uses_tools_is_told_what_the_workspace_asks_and_coding_agents_read_it_by_themselves() {
+    let file = "
+model: fast
+agents:
+  - { name: a, prompt: You read., grants: [file.read] }
+  - { name: b, grants: [shell] }
+  - { name: c, prompt: You judge. }
+  - { name: d, cli: codex, grants: [file] }
+collaboration: { strategy: sequential }
+";
+    let asks = "What this workspace asks of who works in it (AGENTS.md):\nRun the tests.";
+    let case = Case { instructions: Some("\u{feff}Run the tests.\n"), ..Case::new(file) };
+    let spec = case.spec();
+    let prompts = spec.team.agents.iter().map(|agent| agent.prompt.as_deref());
+    let first = format!("You read.\n\n{asks}");
+    assert_eq!(prompts.collect::<Vec<_>>(), [Some(&*first), Some(asks), Some("You judge."), None]);
+    let roles = "model: fast\ncollaboration: { program: roles }\n";
+    let spec = Case { instructions: Some("Run the tests."), ..Case::new(roles) }.spec();
+    let told: Vec<&str> =
+        spec.team.everyone().filter_map(|agent| agent.prompt.as_deref()).collect();
+    assert!(!told.is_empty() && told.iter().all(|it| *it == asks), "each once: {told:?}");
+    let empty = Case { instructions: Some(" \n"), ..Case::new(roles) }.spec();
+    assert!(empty.team.everyone().all(|agent| agent.prompt.is_none()));
+}

@@ -23,7 +23,7 @@ fn spec(file: &str) -> Spec {
         around: &[],
         variable: &|_| None,
         read: &|_| Err("no such file".into()),
-        servers: &|_| Ok(None),
+        beside: &|_, _| Ok(None),
     });
     checked.spec.unwrap_or_else(|| panic!("refused: {:#?}", checked.diagnostics))
 }
