@@ -20,6 +20,7 @@ use folkmoot_core::{
     diagnostic::Position,
     file::models::{Catalog, Unresolved},
     money::Price,
+    orchestrate::Template,
     team::{Acp, Cli, CliProgram, Target},
 };
 use serde::{Deserialize, Deserializer, de::Error as _};
@@ -48,6 +49,7 @@ pub(crate) struct Config {
     context_windows: BTreeMap<String, u64>,
     reach: Reach,
     owner: Option<String>,
+    templates: BTreeMap<String, Template>,
 }
 
 /// A value, and the place where it stands.
@@ -79,8 +81,10 @@ struct File {
     /// The most tokens a request and its reply may have together, by `provider/model`.
     context_windows: BTreeMap<String, u64>,
     fetch: Fetch,
-    /// Whose mailboxes and boards are meant.
+    /// Whose mailboxes, boards and cards are meant.
     owner: Option<String>,
+    /// What phases are delivered with.
+    templates: BTreeMap<String, Template>,
 }
 
 /// What the tool `fetch` may do.
@@ -200,6 +204,7 @@ impl Config {
             context_windows: file.context_windows,
             reach: file.fetch.allow,
             owner: file.owner,
+            templates: file.templates,
         }
     }
 
@@ -211,6 +216,7 @@ impl Config {
         self.max_output_tokens.extend(over.max_output_tokens);
         self.context_windows.extend(over.context_windows);
         self.reach.extend(over.reach);
+        self.templates.extend(over.templates);
         self.owner = over.owner.or(self.owner.take());
         self
     }
@@ -231,6 +237,22 @@ impl Config {
     /// Whose mailboxes and boards are meant, if that is said.
     pub(crate) fn owner(&self) -> Option<&str> {
         self.owner.as_deref()
+    }
+
+    /// What a phase is delivered with, by its name; one template is built in.
+    pub(crate) fn template(&self, name: &str) -> Option<Template> {
+        let built_in = || {
+            let target = self.default_model.as_ref().map(|it| it.value.as_str());
+            (name == Template::BUILT_IN).then(|| Template::built_in(target))
+        };
+        self.templates.get(name).cloned().or_else(built_in)
+    }
+
+    /// The names of the templates.
+    pub(crate) fn templates(&self) -> Vec<String> {
+        let built_in = [Template::BUILT_IN.to_owned()];
+        let own = self.templates.keys().filter(|name| *name != Template::BUILT_IN).cloned();
+        built_in.into_iter().chain(own).collect()
     }
 
     /// The hosts that pages may be fetched from though their addresses are private.

@@ -23,6 +23,7 @@ pub mod mail;
 pub mod mcp;
 pub mod money;
 pub mod names;
+pub mod orchestrate;
 pub mod plan;
 pub mod programs;
 pub mod render;

@@ -3,6 +3,7 @@
 use folkmoot_core::{
     board::{Board, Change},
     mail::{Mailbox, Row},
+    orchestrate::{Cards, Phases, Plan, Row as CardRow},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use thiserror::Error;
@@ -37,6 +38,22 @@ impl Fold for Board {
 
     fn apply(&mut self, change: Change) {
         self.apply(change);
+    }
+}
+
+impl Fold for Cards {
+    type Row = CardRow;
+
+    fn apply(&mut self, row: CardRow) {
+        self.apply(row);
+    }
+}
+
+impl Fold for Phases {
+    type Row = Plan;
+
+    fn apply(&mut self, plan: Plan) {
+        self.apply(plan);
     }
 }
 

@@ -13,6 +13,7 @@ pub mod folds;
 pub mod gates;
 pub mod mail;
 pub mod notices;
+pub mod orchestrate;
 pub mod place;
 pub mod servers;
 pub mod snapshots;

@@ -20,6 +20,7 @@ mod init;
 mod mail;
 mod models;
 mod new_file;
+mod orchestrate;
 mod plan;
 mod rehearsals;
 mod replay;
@@ -56,6 +57,7 @@ pub(crate) enum Command {
     Dispatch(dispatch::Dispatch),
     Broadcast(broadcast::Broadcast),
     Collaborate(collaborate::Collaborate),
+    Orchestrate(Box<orchestrate::Orchestrate>),
     Runs(runs::Runs),
     Show(show::Show),
     Watch(watch::Watch),
@@ -96,6 +98,7 @@ impl Command {
             Command::Dispatch(it) => it.run(app).await,
             Command::Broadcast(it) => it.run(app).await,
             Command::Collaborate(it) => it.run(app).await,
+            Command::Orchestrate(it) => it.run(app).await,
             Command::Runs(it) => it.run(app).await,
             Command::Show(it) => it.run(app).await,
             Command::Watch(it) => it.run(app).await,

@@ -32,6 +32,7 @@ mod members;
 mod models;
 #[cfg(target_os = "linux")]
 mod orphans;
+mod orchestrate;
 mod patterns;
 mod plan;
 #[cfg(unix)]

@@ -1,0 +1,52 @@
+//! From a goal to merged cards (orchestrate.md): issues, the plan of a phase, and cards as a fold.
+//!
+//! Everything here is pure. Plans and cards are folds of streams; a request is decided on what they
+//! come to and gives the rows that are to be appended. Deliberately absent: git, runs and gates, which
+//! the caller looks at and tells of.
+
+mod card;
+mod cards;
+mod issue;
+mod phase;
+mod request;
+mod role;
+mod template;
+#[cfg(test)]
+mod tests;
+
+pub use self::{
+    card::{Branch, BranchState, Card, Changed, Kind, Passed, Review, State, Verdict, Waiting},
+    cards::{Cards, Event, MOST_TRIES, Mark, New, Origin, Row},
+    issue::Issue,
+    phase::{Deferred, Phases, Plan, PlanRequest, Planned, Topology, Warned},
+    request::{Assignment, Judgement, Materialized, usual_branch},
+    role::Role,
+    template::{Release, Template},
+};
+use crate::request::Refused;
+
+/// Why a request is refused: each of its faults.
+pub type Refusals = Vec<Refused>;
+
+/// What can be asked for, in the order of work.
+pub const ACTIONS: [&str; 8] =
+    ["plan", "phase-plan", "phase-materialize", "assign", "execute", "status", "review", "merge"];
+
+/// What can be asked for, by its name; blanks around it and case do not count.
+pub fn action(name: &str) -> Result<&'static str, Refusals> {
+    let name = name.trim().to_lowercase();
+    let known = ACTIONS.into_iter().find(|action| *action == name);
+    known.ok_or_else(|| {
+        let message = format!("there is no action {}", crate::diagnostic::quoted(&name));
+        vec![Refused { allowed: texts(&ACTIONS), ..refused("unknown_action", message) }]
+    })
+}
+
+/// A refusal without more to say.
+fn refused(code: &'static str, message: impl Into<String>) -> Refused {
+    Refused { code, message: message.into(), help: None, allowed: Vec::new() }
+}
+
+fn texts(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|&text| text.to_owned()).collect()
+}

@@ -1,0 +1,463 @@
+//! The plan of a phase: which issues become cards, and in which order (orchestrate.md §2).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::{Issue, Kind, Refusals, Role, refused, texts};
+use crate::{diagnostic::quoted, loops, request::Refused};
+
+/// The usual bound on the cards that write.
+const USUAL_TEAMS: u64 = 4;
+
+/// The card that reads all others in a star.
+const HUB: &str = "hub";
+
+/// How the cards of a phase are arranged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topology {
+    /// Each by itself.
+    #[default]
+    ParallelTeam,
+    /// A read-only card reads all products.
+    Star,
+    /// Each product is the next card's input.
+    Pipeline,
+}
+
+impl Topology {
+    const NAMES: [&str; 3] = ["parallel-team", "star", "pipeline"];
+
+    fn named(name: &str) -> Result<Topology, Refused> {
+        match name.trim().to_lowercase().as_str() {
+            "" | "parallel-team" => Ok(Topology::ParallelTeam),
+            "star" => Ok(Topology::Star),
+            "pipeline" => Ok(Topology::Pipeline),
+            _ => {
+                let message = format!("there is no topology {}", quoted(name));
+                let allowed = texts(&Topology::NAMES);
+                Err(Refused { allowed, ..refused("unknown_topology", message) })
+            }
+        }
+    }
+}
+
+/// What a plan is asked for with.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlanRequest {
+    /// The issues: a JSON array, or the text of one.
+    pub issues: Value,
+    /// How the cards are arranged; nothing is side by side.
+    pub topology: Option<String>,
+    /// The most cards that write, a number or its text.
+    pub max_dev_teams: Option<Value>,
+    /// The branch into which the work goes.
+    pub target: Option<Arc<str>>,
+}
+
+/// A card that is planned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// Its name in the phase.
+    pub card_id: Arc<str>,
+    /// The issue.
+    pub issue_id: Arc<str>,
+    /// What sort it is.
+    pub kind: Kind,
+    /// Who is to do it.
+    pub role: Role,
+    /// Whether it writes.
+    pub write: bool,
+    /// The files that it will change.
+    pub files: Vec<Arc<str>>,
+    /// The issues whose cards come before.
+    pub depends_on: Vec<Arc<str>>,
+    /// How many cards in a row must come before, from 1.
+    pub wave: usize,
+    /// What its branch could be called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch_hint: Option<Arc<str>>,
+}
+
+/// An issue that is left for a later phase.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deferred {
+    /// The issue.
+    pub issue_id: Arc<str>,
+    /// `max_dev_teams`, `file_conflict` or `dependency_deferred`.
+    pub reason: Arc<str>,
+}
+
+/// Something doubtful about a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warned {
+    /// What kind of doubt.
+    pub code: Arc<str>,
+    /// The issue.
+    pub issue_id: Arc<str>,
+}
+
+/// The plan of a phase.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Its name: the same plan has the same.
+    pub phase_id: Arc<str>,
+    /// SHA-256 of what was asked for.
+    pub digest: Arc<str>,
+    /// How the cards are arranged.
+    pub topology: Topology,
+    /// The most cards that write.
+    pub max_dev_teams: u64,
+    /// The branch into which the work goes; the one of the repository's head if none.
+    #[serde(default)]
+    pub target: Option<Arc<str>>,
+    /// All issues.
+    pub issues: Vec<Issue>,
+    /// Those that become cards, in plan order.
+    pub cards: Vec<Planned>,
+    /// Which comes before which, by issue.
+    pub edges: Vec<(Arc<str>, Arc<str>)>,
+    /// Those that do not.
+    pub deferred: Vec<Deferred>,
+    /// What is doubtful.
+    pub warnings: Vec<Warned>,
+}
+
+/// The plans that were made: a fold of their stream.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Phases {
+    plans: Vec<Plan>,
+}
+
+impl Phases {
+    /// Takes the next plan.
+    pub fn apply(&mut self, plan: Plan) {
+        self.plans.push(plan);
+    }
+
+    /// The plan of that phase, else the last one.
+    pub fn plan(&self, phase_id: Option<&str>) -> Option<&Plan> {
+        let is_meant = |plan: &&Plan| phase_id.is_none_or(|id| *plan.phase_id == *id);
+        self.plans.iter().rev().find(is_meant)
+    }
+
+    /// Whether an issue of that id was planned.
+    pub fn knows_issue(&self, id: &str) -> bool {
+        self.plans.iter().flat_map(|plan| &plan.issues).any(|issue| *issue.id == *id)
+    }
+}
+
+impl Plan {
+    /// The issue of that id.
+    pub fn issue(&self, id: &str) -> Option<&Issue> {
+        self.issues.iter().find(|issue| *issue.id == *id)
+    }
+
+    /// The digest that the same request with other issues would have.
+    pub fn digest_with(&self, issues: &[Issue]) -> Arc<str> {
+        digest(issues, self.topology, self.max_dev_teams, self.target.as_deref())
+    }
+
+    /// The plan for a request, or all that is wrong with it; `is_integrated` tells which issues of
+    /// earlier phases are done.
+    pub fn new(
+        request: &PlanRequest,
+        is_integrated: impl Fn(&str) -> bool,
+    ) -> Result<Plan, Refusals> {
+        let mut told = Refusals::new();
+        let mut keep = |refusals: Refusals| told.extend(refusals);
+        let topology = Topology::named(request.topology.as_deref().unwrap_or_default());
+        let topology = topology.map_err(|it| keep(vec![it])).unwrap_or_default();
+        let teams = teams(request.max_dev_teams.as_ref()).map_err(|it| keep(vec![it]));
+        let issues = Issue::read(&request.issues).map_err(&mut keep).unwrap_or_default();
+        let is_hub = |issue: &Issue| topology == Topology::Star && &*issue.id == HUB;
+        if issues.iter().any(is_hub) {
+            keep(vec![refused("invalid_issues_json", "in a star no issue can be called hub")]);
+        }
+        let next = order_of(&issues, is_integrated).map_err(&mut keep).unwrap_or_default();
+        let (Ok(max_dev_teams), []) = (teams, &told[..]) else { return Err(told) };
+        let target = request.target.clone().filter(|it| !it.trim().is_empty());
+        let digest = digest(&issues, topology, max_dev_teams, target.as_deref());
+        let phase_id: Arc<str> = format!("p-{}", &digest[..10]).into();
+        let order = sorted(&issues, &next);
+        let mut laying =
+            Laying { topology, max_dev_teams, phase_id: &phase_id, ..Laying::default() };
+        order.iter().for_each(|at| laying.place(&issues[*at]));
+        let Laying { mut cards, deferred, warnings, .. } = laying;
+        if topology == Topology::Star {
+            cards.push(hub());
+        }
+        let edges = edges(topology, &cards);
+        let mut before: BTreeMap<&Arc<str>, Vec<Arc<str>>> = BTreeMap::new();
+        edges.iter().for_each(|(from, to)| before.entry(to).or_default().push(from.clone()));
+        let mut waves: BTreeMap<Arc<str>, usize> = BTreeMap::new();
+        for card in &mut cards {
+            card.depends_on = before.remove(&card.issue_id).unwrap_or_default();
+            let latest = card.depends_on.iter().filter_map(|it| waves.get(it)).max();
+            card.wave = 1 + latest.copied().unwrap_or(0);
+            waves.insert(card.issue_id.clone(), card.wave);
+        }
+        Ok(Plan {
+            phase_id,
+            digest,
+            topology,
+            max_dev_teams,
+            target,
+            issues,
+            cards,
+            edges,
+            deferred,
+            warnings,
+        })
+    }
+
+    /// The plan as it is told.
+    pub fn told(&self) -> Value {
+        json!({
+            "phase_id": self.phase_id,
+            "digest": self.digest,
+            "dry_run": true,
+            "topology": self.topology,
+            "max_dev_teams": self.max_dev_teams,
+            "target": self.target,
+            "cards": self.cards,
+            "edges": self.edges,
+            "deferred": self.deferred,
+            "warnings": self.warnings,
+        })
+    }
+}
+
+fn teams(given: Option<&Value>) -> Result<u64, Refused> {
+    let number = match given {
+        None | Some(Value::Null) => Some(USUAL_TEAMS),
+        Some(Value::String(text)) => text.trim().parse().ok(),
+        Some(other) => other.as_u64(),
+    };
+    let bad = || refused("invalid_max_dev_teams", "max_dev_teams is a whole number from 1 on");
+    number.filter(|number| *number >= 1).ok_or_else(bad)
+}
+
+/// Which issues follow which, by place.
+fn order_of(
+    issues: &[Issue],
+    is_integrated: impl Fn(&str) -> bool,
+) -> Result<Vec<Vec<usize>>, Refusals> {
+    let places: BTreeMap<&str, usize> = issues.iter().map(|it| &*it.id).zip(0..).collect();
+    let (mut told, mut next) = (Refusals::new(), vec![Vec::new(); issues.len()]);
+    for (at, issue) in issues.iter().enumerate() {
+        for wanted in &issue.depends_on {
+            match places.get(&**wanted) {
+                Some(before) => next[*before].push(at),
+                None if is_integrated(wanted) => {}
+                None => {
+                    let (id, wanted) = (quoted(&issue.id), quoted(wanted));
+                    let message = format!(
+                        "issue {id} depends on {wanted}, which is neither listed nor integrated"
+                    );
+                    told.push(refused("unknown_dependency", message));
+                }
+            }
+        }
+    }
+    for members in loops::in_graph(&next) {
+        let first = members.first().copied().unwrap_or_default();
+        let way = loops::way_back(&next, first);
+        let path: Vec<String> =
+            way.iter().chain([&first]).map(|at| issues[*at].id.to_string()).collect();
+        let message = format!("issues depend on each other: {}", path.join(" -> "));
+        told.push(refused("dependency_cycle", message));
+    }
+    if told.is_empty() { Ok(next) } else { Err(told) }
+}
+
+/// The places of issues: what others depend on first, then by priority, then as given.
+fn sorted(issues: &[Issue], next: &[Vec<usize>]) -> Vec<usize> {
+    let mut waits = vec![0_usize; issues.len()];
+    next.iter().flatten().for_each(|to| waits[*to] += 1);
+    let rank = |at: usize| (std::cmp::Reverse(issues[at].priority), at);
+    let mut ready: BTreeSet<_> = (0..issues.len()).filter(|at| waits[*at] == 0).map(rank).collect();
+    let mut order = Vec::new();
+    while let Some((_, at)) = ready.pop_first() {
+        order.push(at);
+        for to in &next[at] {
+            waits[*to] -= 1;
+            if waits[*to] == 0 {
+                ready.insert(rank(*to));
+            }
+        }
+    }
+    order
+}
+
+/// Lays the cards of a phase out, one issue after the other.
+#[derive(Default)]
+struct Laying<'a> {
+    topology: Topology,
+    max_dev_teams: u64,
+    phase_id: &'a str,
+    cards: Vec<Planned>,
+    deferred: Vec<Deferred>,
+    warnings: Vec<Warned>,
+    /// The files of the cards that write.
+    written: BTreeSet<Arc<str>>,
+}
+
+impl Laying<'_> {
+    fn place(&mut self, issue: &Issue) {
+        match self.reason_to_defer(issue) {
+            Some(reason) => {
+                self.deferred.push(Deferred { issue_id: issue.id.clone(), reason: reason.into() });
+            }
+            None => self.take(issue),
+        }
+    }
+
+    fn reason_to_defer(&self, issue: &Issue) -> Option<&'static str> {
+        let is_deferred = |id: &Arc<str>| self.deferred.iter().any(|it| it.issue_id == *id);
+        if issue.depends_on.iter().any(is_deferred) {
+            return Some("dependency_deferred");
+        }
+        if !issue.write {
+            return None;
+        }
+        if self.number_of(Kind::Dev) as u64 >= self.max_dev_teams {
+            return Some("max_dev_teams");
+        }
+        let is_chained = self.topology == Topology::Pipeline;
+        let meets = || issue.files.iter().any(|file| meets(&self.written, plain(file)));
+        (!is_chained && meets()).then_some("file_conflict")
+    }
+
+    fn number_of(&self, kind: Kind) -> usize {
+        self.cards.iter().filter(|card| card.kind == kind).count()
+    }
+
+    fn take(&mut self, issue: &Issue) {
+        let kind = if issue.write { Kind::Dev } else { Kind::Support };
+        let card_id: Arc<str> = format!("{}-{}", kind.as_str(), self.number_of(kind) + 1).into();
+        let is_chained = self.topology == Topology::Pipeline;
+        if issue.write && issue.files.is_empty() && !is_chained {
+            let code = "files_undeclared".into();
+            self.warnings.push(Warned { code, issue_id: issue.id.clone() });
+        }
+        if issue.write {
+            self.written.extend(issue.files.iter().map(|file| plain(file).into()));
+        }
+        let hint = || format!("folkmoot/{}/{card_id}", self.phase_id).into();
+        self.cards.push(Planned {
+            issue_id: issue.id.clone(),
+            kind,
+            role: issue.role.unwrap_or_else(|| role_of(issue)),
+            write: issue.write,
+            files: issue.files.clone(),
+            depends_on: issue.depends_on.clone(),
+            wave: 0,
+            branch_hint: issue.write.then(hint),
+            card_id,
+        });
+    }
+}
+
+/// Who does an issue that names nobody: who writes implements.
+fn role_of(issue: &Issue) -> Role {
+    match Role::suggested(&issue.title) {
+        _ if issue.write => Role::Implementer,
+        Role::Implementer => Role::Reviewer,
+        suggested => suggested,
+    }
+}
+
+fn hub() -> Planned {
+    Planned {
+        card_id: HUB.into(),
+        issue_id: HUB.into(),
+        kind: Kind::Hub,
+        role: Role::Reviewer,
+        write: false,
+        files: Vec::new(),
+        depends_on: Vec::new(),
+        wave: 0,
+        branch_hint: None,
+    }
+}
+
+/// A path without what says nothing.
+fn plain(path: &str) -> &str {
+    path.trim_start_matches("./")
+}
+
+/// Whether a file is written already, lies in a folder that is, or is a folder of what is.
+fn meets(written: &BTreeSet<Arc<str>>, file: &str) -> bool {
+    let lies_in = || file.match_indices('/').any(|(at, _)| written.contains(&file[..=at]));
+    let holds = || {
+        let next = written.range::<str, _>((Bound::Included(file), Bound::Unbounded)).next();
+        file.ends_with('/') && next.is_some_and(|it| it.starts_with(file))
+    };
+    written.contains(file) || lies_in() || holds()
+}
+
+fn edges(topology: Topology, cards: &[Planned]) -> Vec<(Arc<str>, Arc<str>)> {
+    let ids: BTreeSet<&Arc<str>> = cards.iter().map(|card| &card.issue_id).collect();
+    let mut edges: Vec<(Arc<str>, Arc<str>)> = Vec::new();
+    let mut there = BTreeSet::new();
+    let mut add = |from: &Arc<str>, to: &Arc<str>| {
+        let edge = (from.clone(), to.clone());
+        if there.insert(edge.clone()) {
+            edges.push(edge);
+        }
+    };
+    match topology {
+        Topology::ParallelTeam => {}
+        Topology::Star => {
+            let hub: Arc<str> = HUB.into();
+            let others = cards.iter().filter(|card| card.kind != Kind::Hub);
+            others.for_each(|card| add(&card.issue_id, &hub));
+        }
+        Topology::Pipeline => {
+            cards.windows(2).for_each(|pair| add(&pair[0].issue_id, &pair[1].issue_id));
+        }
+    }
+    for card in cards {
+        let listed = card.depends_on.iter().filter(|it| ids.contains(it));
+        listed.for_each(|before| add(before, &card.issue_id));
+    }
+    edges
+}
+
+/// SHA-256 of the canonical JSON of what was asked for: keys sorted, nothing between.
+fn digest(
+    issues: &[Issue],
+    topology: Topology,
+    max_dev_teams: u64,
+    target: Option<&str>,
+) -> Arc<str> {
+    let asked = json!({
+        "issues": issues,
+        "topology": topology,
+        "max_dev_teams": max_dev_teams,
+        "target": target,
+    });
+    let hash = Sha256::digest(canonical(&asked).to_string());
+    hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+}
+
+/// The same value with the keys of all objects in order. Nothing here is deep.
+fn canonical(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let sorted: BTreeMap<&String, Value> =
+                map.iter().map(|(key, value)| (key, canonical(value))).collect();
+            sorted.into_iter().map(|(key, value)| (key.clone(), value)).collect()
+        }
+        Value::Array(items) => items.iter().map(canonical).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}

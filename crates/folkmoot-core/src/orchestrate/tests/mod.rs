@@ -1,0 +1,4 @@
+//! Plans, cards and what may happen to them.
+
+mod plans;
+mod states;
