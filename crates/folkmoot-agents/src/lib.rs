@@ -20,6 +20,7 @@ mod patience;
 mod process;
 mod provider;
 mod rehearsal;
+mod repository;
 mod retry;
 mod script;
 mod secret;
@@ -52,6 +53,7 @@ pub use self::{
     process::{end_orphans, unenforceable},
     provider::{Protocol, ProviderConfig, ProviderStatus, Providers, Unusable},
     rehearsal::Rehearsal,
+    repository::{GitError, Merge, Repository, Worktree},
     secrets::Secrets,
     snapshots::{Archive, Changes, Kept, NotPutBack, PutBack, Putting},
     tools::{Reach, Workbench},

@@ -151,6 +151,8 @@ pub(crate) enum Origin {
     Agents(Vec<String>),
     DemoAgents(Vec<String>),
     Demo,
+    /// A file that Folkmoot writes itself, in words.
+    Text(String),
 }
 
 impl TeamArgs {
@@ -255,22 +257,25 @@ impl Team {
         let (catalog, providers) = (config.catalog(), config.providers());
         let bytes = match origin {
             Origin::File(file) => read(file).map_err(|error| unreadable(file, &error))?,
+            Origin::Text(text) => text.as_bytes().to_vec(),
             Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => Vec::new(),
         };
         let source = match origin {
-            Origin::File(_) => Source::File(&bytes),
+            Origin::File(_) | Origin::Text(_) => Source::File(&bytes),
             Origin::Agents(names) => Source::Names(names),
             Origin::DemoAgents(names) => Source::DemoNames(names),
             Origin::Demo => Source::Demo,
         };
         let folder = match origin {
             Origin::File(file) => file.parent().unwrap_or(Path::new("")).to_owned(),
-            Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => PathBuf::new(),
+            Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo | Origin::Text(_) => {
+                PathBuf::new()
+            }
         };
         let name = origin.name();
         let path = match origin {
             Origin::File(file) => std::path::absolute(file).ok(),
-            Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => None,
+            Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo | Origin::Text(_) => None,
         };
         let home = config::home_dir();
         let place = |name: &str| place(&folder, home.as_deref(), name);
@@ -548,13 +553,16 @@ impl Origin {
             }
             Origin::Agents(_) => "agents".to_owned(),
             Origin::DemoAgents(_) | Origin::Demo => "demo".to_owned(),
+            Origin::Text(_) => "question".to_owned(),
         }
     }
 
     fn place(&self) -> String {
         match self {
             Origin::File(file) => file.display().to_string(),
-            Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo => self.name(),
+            Origin::Agents(_) | Origin::DemoAgents(_) | Origin::Demo | Origin::Text(_) => {
+                self.name()
+            }
         }
     }
 }

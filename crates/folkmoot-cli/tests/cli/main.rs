@@ -8,6 +8,8 @@ mod clis;
 mod config;
 mod conformance;
 mod controllers;
+#[cfg(unix)]
+mod delivered;
 mod doctor;
 mod drawings;
 mod evidence;

@@ -196,6 +196,9 @@ pub struct Card {
     pub runs: Vec<Arc<str>>,
     /// The verdict that counts.
     pub review: Option<Review>,
+    /// What has to be done better.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Arc<str>>,
     /// What its work must pass, and whether it does.
     pub gates: BTreeMap<Arc<str>, Passed>,
     /// What it waits for a person with.
@@ -219,6 +222,9 @@ pub struct Card {
     /// What reviewers say of the commit under review.
     #[serde(skip)]
     pub verdicts: Vec<Review>,
+    /// Who has written for it.
+    #[serde(skip)]
+    pub authors: Vec<Arc<str>>,
     /// Whether a run of it is under way, or waits.
     #[serde(skip)]
     pub open_run: Option<Arc<str>>,

@@ -112,6 +112,9 @@ pub enum Event {
         /// Where.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         branch: Option<Arc<str>>,
+        /// Who may write in it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        authors: Vec<Arc<str>>,
         /// The commit that the branch began from.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         base: Option<Arc<str>>,
@@ -160,6 +163,11 @@ pub enum Event {
         /// The run that asks.
         run: Arc<str>,
     },
+    /// A person said what reviewers could not agree on.
+    Settled {
+        /// The verdict.
+        verdict: Verdict,
+    },
     /// A person was asked whether it may be merged.
     ReleaseAsked {
         /// The run that asks.
@@ -205,6 +213,7 @@ impl Event {
             Event::Submitted { .. } => "submitted",
             Event::Judged { .. } => "judged",
             Event::Disputed { .. } => "disputed",
+            Event::Settled { .. } => "settled",
             Event::ReleaseAsked { .. } => "release_asked",
             Event::Released { .. } => "released",
             Event::Denied => "denied",
@@ -352,6 +361,8 @@ fn made(task_id: Arc<str>, new: New) -> Card {
         digest: of(|it| &it.digest),
         released: None,
         verdicts: Vec::new(),
+        findings: Vec::new(),
+        authors: Vec::new(),
         open_run: None,
         failures: 0,
         body,
@@ -363,14 +374,16 @@ impl Card {
         match event {
             Event::Made(_) => {}
             Event::Assigned { role, agent, branch } => {
+                self.authors.push(agent.clone());
                 (self.role, self.agent, self.state) = (role, Some(agent), State::Implementing);
                 self.enter(branch, None, BranchState::Created);
                 self.void();
             }
             Event::Blocked { .. } => self.state = State::Blocked,
-            Event::Begun { run, agent, branch, base } => {
+            Event::Begun { run, agent, authors, branch, base } => {
                 self.state = State::Implementing;
                 self.attempts += 1;
+                self.authors.extend([agent.clone()].into_iter().chain(authors));
                 self.agent = Some(agent);
                 self.runs.push(run.clone());
                 self.open_run = Some(run);
@@ -396,7 +409,7 @@ impl Card {
                 if findings.is_empty() {
                     self.submit();
                 } else {
-                    self.ask_for_changes();
+                    self.ask_for_changes(findings);
                 }
             }
             Event::Submitted { branch, head } => {
@@ -410,6 +423,11 @@ impl Card {
                 let review = Review { verdict, commit, by: actor.clone(), findings };
                 self.judge(review);
             }
+            Event::Settled { verdict } => {
+                self.verdicts.clear();
+                let commit = self.branch.head.clone();
+                self.judge(Review { verdict, commit, by: actor.clone(), findings: Vec::new() });
+            }
             Event::Disputed { run } => {
                 self.waiting_on = Some(Waiting { reason: "conflict".into(), run: Some(run) });
             }
@@ -418,9 +436,9 @@ impl Card {
             }
             Event::Released { commit, .. } => (self.released, self.waiting_on) = (commit, None),
             Event::Denied => self.waiting_on = None,
-            Event::SentBack { .. } => {
+            Event::SentBack { findings } => {
                 self.void();
-                self.ask_for_changes();
+                self.ask_for_changes(findings);
             }
             Event::Integrated { .. } => {
                 (self.state, self.waiting_on) = (State::Integrated, None);
@@ -452,12 +470,14 @@ impl Card {
     }
 
     fn submit(&mut self) {
+        self.findings.clear();
         self.state = State::Reviewing;
         let is_approved = self.is_approved();
         self.leave(if is_approved { BranchState::Approved } else { BranchState::UnderReview });
     }
 
-    fn ask_for_changes(&mut self) {
+    fn ask_for_changes(&mut self, findings: Vec<Arc<str>>) {
+        self.findings = findings;
         self.state = State::ChangesRequested;
         self.leave(BranchState::UnderReview);
     }
@@ -466,7 +486,7 @@ impl Card {
         self.verdicts.retain(|it| it.by != review.by && it.commit == review.commit);
         self.verdicts.push(review.clone());
         let disagrees = self.verdicts.iter().any(|it| it.verdict != review.verdict);
-        let verdict = review.verdict;
+        let (verdict, findings) = (review.verdict, review.findings.clone());
         self.review = Some(review);
         (self.released, self.waiting_on) = (None, None);
         match verdict {
@@ -476,7 +496,7 @@ impl Card {
                 self.leave(BranchState::UnderReview);
             }
             Verdict::Approved => self.submit(),
-            Verdict::ChangesRequested => self.ask_for_changes(),
+            Verdict::ChangesRequested => self.ask_for_changes(findings),
         }
     }
 }

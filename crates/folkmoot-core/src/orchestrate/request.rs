@@ -7,7 +7,7 @@ use super::{
     Card, Cards, Event, Kind, Mark, New, Phases, Plan, Refusals, Role, Row, State, Template,
     Verdict, card::Passed, cards::Origin, refused,
 };
-use crate::{diagnostic::quoted, request::LARGEST};
+use crate::{diagnostic::quoted, names, request::LARGEST};
 
 /// The longest title, in characters.
 const TITLE: usize = 80;
@@ -215,6 +215,19 @@ impl Cards {
         Ok(Err(by.row(&card.task_id, Event::Blocked { by: unmet })))
     }
 
+    /// Whether a run of a card may begin at this moment.
+    pub fn begin(&self, card: &Card) -> Result<(), Refusals> {
+        open(card)?;
+        idle(card)?;
+        match (card.state, &self.unmet(card)[..]) {
+            (State::Reviewing, _) => {
+                refuse("wrong_state", format!("card {} is under review", card.task_id))
+            }
+            (_, []) => Ok(()),
+            (_, _) => Err(vec![self.blocked(card)]),
+        }
+    }
+
     /// The refusal of a card that waits for others.
     pub fn blocked(&self, card: &Card) -> crate::request::Refused {
         let unmet = self.unmet(card).join(", ");
@@ -349,7 +362,8 @@ fn is_second_opinion(card: &Card, by: &str, it: &Judgement) -> bool {
 
 fn judge(by: &Mark, card: &Card, head: Option<Arc<str>>, it: &Judgement) -> Result<Row, Refusals> {
     let Judgement { verdict, commit, findings } = it.clone();
-    if card.agent.as_deref() == Some(&*by.actor) && verdict == Verdict::Approved {
+    let is_own = |author: &Arc<str>| names::slug(author) == names::slug(&by.actor);
+    if card.authors.iter().any(is_own) && verdict == Verdict::Approved {
         let message = format!("{} wrote card {} and cannot approve it", by.actor, card.task_id);
         return refuse("own_work", message);
     }

@@ -1,5 +1,9 @@
 //! From a goal to merged cards, one request per step (orchestrate.md).
 
+mod execute;
+mod merge;
+mod place;
+mod question;
 mod told;
 
 use anyhow::Result;
@@ -10,9 +14,13 @@ use folkmoot_core::{
     },
     request::Refused,
 };
-use folkmoot_runtime::orchestrate::{Desk, DeskError, MaterializeRequest};
+use folkmoot_runtime::{
+    engine::{Engine, EngineError, RunId},
+    orchestrate::{Desk, DeskError, MaterializeRequest},
+};
 use serde_json::{Value, json};
 
+use self::{execute::Execution, merge::Merging};
 use super::team::from_stdin_if_asked;
 use crate::{
     app::{self, App},
@@ -108,22 +116,21 @@ impl Orchestrate {
             (_, Some(card)) => self.task_id = self.task_id.or(Some(card)),
         }
         let actor = self.me.clone().unwrap_or_else(app::user);
-        let desk = Desk::new(&app.engine()?, &app.owner()?, &actor);
+        let engine = app.engine()?;
+        let desk = Desk::new(&engine, &app.owner()?, &actor);
         match action {
             "plan" => self.plan(app, &desk).await,
             "phase-plan" => self.plan_phase(app, &desk).await,
             "phase-materialize" => self.materialize(app, &desk).await,
             "assign" => self.assign(app, &desk).await,
             "status" => self.status(app, &desk).await,
-            "review" => self.review(app, &desk).await,
-            "execute" => {
-                let id = self.task_id.unwrap_or_default();
-                desk.take_up(&id).await.map_err(refused)?;
-                Err(Refusal::new("not_supported_yet", "no card is executed yet").into())
-            }
-            later => {
-                let message = format!("{later} does not exist yet");
-                Err(Refusal::new("not_supported_yet", message).into())
+            "review" => self.review(app, &engine, &desk).await,
+            "execute" => Execution { app, engine: &engine, desk: &desk, asked: &self }.run().await,
+            _ => {
+                let cards = desk.cards().await.map_err(refused)?;
+                let card = cards.meant(self.task_id.as_deref(), self.branch.as_deref());
+                let card = self.found(&desk, card.cloned()).await?;
+                Merging { app, engine: &engine, desk: &desk }.run(card, self.mode.as_deref()).await
             }
         }
     }
@@ -207,17 +214,25 @@ impl Orchestrate {
         Ok(Exit::DONE)
     }
 
-    async fn review(self, app: &App, desk: &Desk) -> Result<Exit> {
+    async fn review(self, app: &App, engine: &Engine, desk: &Desk) -> Result<Exit> {
         let verdict = self.verdict.as_deref().map(Verdict::named).transpose().map_err(all)?;
         let cards = desk.cards().await.map_err(refused)?;
         let card = cards.meant(self.task_id.as_deref(), self.branch.as_deref());
         let card = self.found(desk, card.cloned()).await?;
+        let card = merge::settled(engine, desk, card).await?;
         let commit = self.commit.clone().map(Into::into);
         let findings = self.findings.iter().map(|it| it.as_str().into()).collect();
         let judgement = verdict.map(|verdict| Judgement { verdict, commit, findings });
-        let head = None;
-        let card = desk.review(&card, self.branch.as_deref(), head, judgement.as_ref()).await;
-        told::card(app, &card.map_err(refused)?);
+        let branch = self.branch.as_deref();
+        let head = place::head(&card, branch).await?.map(Into::into);
+        let card = desk.review(&card, branch, head, judgement.as_ref()).await.map_err(refused)?;
+        let is_open = card.waiting_on.as_ref().is_some_and(|it| it.run.is_none());
+        let card = if card.is_disputed() && is_open {
+            merge::dispute(app, engine, desk, card).await?
+        } else {
+            card
+        };
+        told::card(app, &card);
         Ok(Exit::DONE)
     }
 
@@ -233,6 +248,26 @@ impl Orchestrate {
             }
         }
     }
+}
+
+/// Gives a card up, and cancels the run that works on it or asks about it.
+pub(super) async fn cancel(app: &App, task_id: &str) -> Result<Exit> {
+    let engine = app.engine()?;
+    let desk = Desk::new(&engine, &app.owner()?, &app::user());
+    let (card, run) = desk.cancel(task_id).await.map_err(refused)?;
+    match run {
+        Some(run) => match engine.cancel(&RunId::parse(&run)).await {
+            // It was noted, but never began.
+            Ok(_) | Err(EngineError::NoSuchRun(_)) => {}
+            Err(error) => return Err(error.into()),
+        },
+        None => {}
+    }
+    if let Some(repository) = place::repository().await? {
+        repository.clear(&place::folder(app, &card, "")?).await?;
+    }
+    told::card(app, &card);
+    Ok(Exit::DONE)
 }
 
 /// The template of that name.

@@ -28,7 +28,23 @@ pub(super) fn card(app: &App, card: &Card) {
     for (name, part) in parts {
         text.extend(part.map(|part| format!("\n  {name}: {part}")));
     }
+    text.extend(card.findings.iter().map(|finding| format!("\n  to do: {finding}")));
     value(app, &told(card), &text);
+}
+
+/// A card that a run has worked on.
+pub(super) fn executed(app: &App, card: &Card) {
+    if app.wants_json() {
+        app.print_json(&json!({ "run_id": card.runs.last(), "card": told(card) }));
+    } else {
+        self::card(app, card);
+    }
+}
+
+/// What a person is asked about a card.
+pub(super) fn question(app: &App, card: &Card, run: &str, question: &str) {
+    let told = json!({ "run_id": run, "question": question, "card": told(card) });
+    value(app, &told, &format!("{question}\n`folkmoot answer {run} …`, then merge again"));
 }
 
 /// How all cards are.

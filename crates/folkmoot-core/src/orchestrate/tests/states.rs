@@ -68,7 +68,7 @@ impl Cards {
 
 fn begun() -> Event {
     let (run, agent, base) = ("r1".into(), "codex".into(), Some("base".into()));
-    Event::Begun { run, agent, branch: Some("folkmoot/p/T001".into()), base }
+    Event::Begun { run, agent, authors: Vec::new(), branch: Some("folkmoot/p/T001".into()), base }
 }
 
 fn executed(findings: &[&str]) -> Event {

@@ -1,0 +1,274 @@
+//! How a card is executed: as an ordinary run in a checkout of its own (orchestrate.md §6).
+
+use std::{fmt::Write as _, path::PathBuf, sync::Arc};
+
+use anyhow::Result;
+use folkmoot_agents::Worktree;
+use folkmoot_core::{
+    file::overrides::{Given, Override},
+    orchestrate::{Card, Cards, Event, Role, State, Template, usual_branch},
+    request,
+    spec::Spec,
+    team::Sandbox,
+    view::{self, Outcome, Status},
+};
+use folkmoot_runtime::{
+    engine::{Engine, EngineError, RunId},
+    orchestrate::Desk,
+};
+use serde_json::{Value, json};
+
+use super::super::{
+    drive::drive_quietly,
+    team::{Origin, Team},
+};
+use super::{Orchestrate, place, refused, template, told};
+use crate::{
+    app::App,
+    exit::{Exit, Refusal},
+};
+
+/// How much of what a card before this one made is told, in characters.
+const HANDED_ON: usize = 4_000;
+
+/// Executes one card.
+pub(super) struct Execution<'a> {
+    pub(super) app: &'a App,
+    pub(super) engine: &'a Engine,
+    pub(super) desk: &'a Desk,
+    pub(super) asked: &'a Orchestrate,
+}
+
+impl Execution<'_> {
+    pub(super) async fn run(&self) -> Result<Exit> {
+        let id = self.asked.task_id.clone().unwrap_or_default();
+        let mut card = self.desk.take_up(&id).await.map_err(refused)?;
+        loop {
+            let outcome = match card.open_run.clone() {
+                Some(run) => self.go_on(&card, &run).await?,
+                None => Some(self.begin(&card).await?),
+            };
+            let status = outcome.as_ref().map(|it| it.status);
+            card = self.settle(&card, outcome).await?;
+            let is_to_try_again = matches!(status, Some(Status::Failed | Status::Deadline) | None);
+            if !(is_to_try_again && card.state == State::Implementing && card.open_run.is_none()) {
+                let exit = match (card.state, status) {
+                    (State::Reviewing, _) => Exit::DONE,
+                    (_, Some(status @ (Status::NeedsInput | Status::Interrupted))) => status.into(),
+                    _ => Exit::FAILED,
+                };
+                told::executed(self.app, &card);
+                return Ok(exit);
+            }
+        }
+    }
+
+    /// Takes up a run that is there; nothing if it never began.
+    async fn go_on(&self, card: &Card, run: &str) -> Result<Option<Outcome>> {
+        let run = RunId::parse(run);
+        let loaded = match self.engine.load(&run).await {
+            Err(EngineError::NoSuchRun(_)) => return Ok(None),
+            loaded => loaded?,
+        };
+        if loaded.is_alive() {
+            let message = format!("run {run} works on card {}", card.task_id);
+            return Err(Refusal::new("busy", message).into());
+        }
+        let outcome = view::outcome(run.as_str(), &loaded.spec, &loaded.run, false);
+        if outcome.status != Status::Interrupted {
+            return Ok(Some(outcome));
+        }
+        let engine = Team::engine_for(self.app, self.engine.clone(), &loaded.spec)?;
+        let driver = engine.resume(&run).await?;
+        Ok(Some(drive_quietly(driver, self.app).await?.0))
+    }
+
+    /// Begins a run in the card's checkout.
+    async fn begin(&self, card: &Card) -> Result<Outcome> {
+        let name = card.template.as_deref().unwrap_or(Template::BUILT_IN);
+        let template = template(self.app, name)?;
+        let (tree, base) = self.checkout(card).await?;
+        let folder = match &tree {
+            Some(tree) => tree.folder.clone(),
+            None => std::env::current_dir()?,
+        };
+        let agent = agent(card, &template)?;
+        let (engine, spec) = self.spec(card, &template, &agent, folder).await?;
+        let members = spec.team.agents.iter().map(|agent| agent.name.clone());
+        let authors = if template.team.is_some() { members.collect() } else { Vec::new() };
+        let driver = engine.start(Arc::new(spec)).await?;
+        let branch = usual_branch(card).filter(|_| card.write);
+        let base = base.map(Into::into).filter(|_| card.write);
+        let run = driver.id().as_str().into();
+        let begun = Event::Begun { run, agent, authors, branch, base };
+        self.desk.note(&card.task_id, begun, Cards::begin).await.map_err(refused)?;
+        Ok(drive_quietly(driver, self.app).await?.0)
+    }
+
+    /// The checkout of a card, and the commit that it began from.
+    async fn checkout(&self, card: &Card) -> Result<(Option<Worktree>, Option<String>)> {
+        let Some(repository) = place::repository().await? else {
+            return if card.write { Err(place::no_repository().into()) } else { Ok((None, None)) };
+        };
+        let phases = self.desk.phases().await.map_err(refused)?;
+        let (_, base) = place::target(&repository, &phases, card).await?;
+        let folder = place::folder(self.app, card, "")?;
+        let branch = usual_branch(card).filter(|_| card.write);
+        if branch.is_none() {
+            // What a card reads is what is in by now.
+            repository.clear(&folder).await?;
+        }
+        let tree = repository.worktree(&folder, branch.as_deref(), &base).await?;
+        Ok((Some(tree), Some(base)))
+    }
+
+    async fn spec(
+        &self,
+        card: &Card,
+        template: &Template,
+        agent: &str,
+        folder: PathBuf,
+    ) -> Result<(Engine, Spec)> {
+        let task = self.task(card).await?;
+        let sandbox = self.sandbox(card, template);
+        let workdir = folder.to_string_lossy().into_owned();
+        let request = request::Collaborate::default()
+            .with("pattern", Some("review".to_owned()))
+            .with("task", Some(task.clone()))
+            .with("sandbox", Some(sandbox.as_str().to_owned()))
+            .with("workdir", Some(workdir.clone()))
+            .with("timeout", self.asked.timeout.clone());
+        let (origin, overrides) = if let Some(file) = &template.team {
+            let given = |name: &str, value| Override { name: name.to_owned(), value };
+            let text = |text: &str| Given::Json(Value::from(text));
+            let mut overrides =
+                vec![given("sandbox", text(sandbox.as_str())), given("workdir", text(&workdir))];
+            let timeout = self.asked.timeout.clone().map(Given::Text);
+            overrides.extend(timeout.map(|value| given("--deadline", value)));
+            (Origin::File(PathBuf::from(&**file)), overrides)
+        } else {
+            let reviewer = template.candidates(Role::Reviewer).first();
+            let reviewer = reviewer.map_or(agent, |it| &**it);
+            let cast = json!({ "implementer": agent, "reviewer": reviewer, "reviser": agent });
+            let judged = request.with("providers", Some(cast.to_string())).judge();
+            let wrong = judged.refused.into_iter().map(Refusal::from);
+            if let Some(refusal) = Refusal::all(wrong) {
+                return Err(refusal.into());
+            }
+            (Origin::Agents(Vec::new()), judged.overrides)
+        };
+        let team = Team::check(self.app, &origin, Some(&task), &overrides)?;
+        let engine = self.engine.clone().with_environments(team.environments());
+        let spec = team.spec(self.app).map_err(|_: Exit| {
+            Refusal::new("no_candidate", format!("nobody can work on card {}", card.task_id))
+        })?;
+        Ok((engine, spec))
+    }
+
+    fn sandbox(&self, card: &Card, template: &Template) -> Sandbox {
+        let level = |text: &str| serde_json::from_value(Value::from(text)).ok();
+        let asked = self.asked.sandbox.as_deref().and_then(level);
+        match asked.or(template.sandbox) {
+            _ if !card.write => Sandbox::ReadOnly,
+            Some(level) => level,
+            None => Sandbox::Write,
+        }
+    }
+
+    /// The task of a card's run: the issue, what has to be done better, and what the cards before it
+    /// made, each line of which is marked as quoted.
+    async fn task(&self, card: &Card) -> Result<String> {
+        let mut task = format!("{}\n", card.title);
+        if !card.body.is_empty() {
+            let _ = write!(task, "\n{}\n", card.body);
+        }
+        if !card.findings.is_empty() {
+            task.push_str("\nThis has to be done better:\n");
+            card.findings.iter().for_each(|finding| task.push_str(&quoted(finding)));
+        }
+        let cards = self.desk.cards().await.map_err(refused)?;
+        for before in card.depends_on.iter().filter_map(|id| cards.get(id)) {
+            let _ = write!(task, "\nCard {} came before", before.task_id);
+            if let (Some(branch), Some(head)) = (&before.branch.name, &before.branch.head) {
+                let _ = write!(task, "; its work is commit {head} of {branch}");
+            }
+            task.push_str(":\n");
+            task.push_str(&quoted(&before.title));
+            let Some(run) = before.runs.last() else { continue };
+            let loaded = self.engine.load(&RunId::parse(run)).await?;
+            let made = view::outcome(run, &loaded.spec, &loaded.run, false).answer;
+            let made: String = made.unwrap_or_default().chars().take(HANDED_ON).collect();
+            task.push_str(&quoted(&made));
+        }
+        Ok(task)
+    }
+
+    /// Notes what came of a run.
+    async fn settle(&self, card: &Card, outcome: Option<Outcome>) -> Result<Card> {
+        let fell = |why: String| Event::Fell { why: why.into() };
+        let event = match outcome {
+            None => fell("its run never began".to_owned()),
+            Some(outcome) => match outcome.status {
+                Status::Running | Status::Interrupted => {
+                    let cards = self.desk.cards().await.map_err(refused)?;
+                    return Ok(cards.get(&card.task_id).cloned().unwrap_or_else(|| card.clone()));
+                }
+                Status::NeedsInput => Event::Asked,
+                Status::Done | Status::BoundReached => self.judge(card, &outcome).await?,
+                Status::Failed | Status::Cancelled | Status::BudgetExhausted | Status::Deadline => {
+                    fell(outcome.reason.unwrap_or_else(|| outcome.status.as_str().to_owned()))
+                }
+            },
+        };
+        self.desk.note(&card.task_id, event, |_, _| Ok(())).await.map_err(refused)
+    }
+
+    /// What a run that is done has brought: its commit, what it passes, and what is missing.
+    async fn judge(&self, card: &Card, outcome: &Outcome) -> Result<Event> {
+        let mut findings: Vec<Arc<str>> = Vec::new();
+        if outcome.status == Status::BoundReached
+            || outcome.record.get("converged") == Some(&json!(false))
+        {
+            let reason = outcome.reason.as_deref().unwrap_or("bound");
+            findings.push(format!("the run did not converge: {reason}").into());
+        }
+        if !card.write {
+            return Ok(Event::Executed { head: None, gates: [].into(), findings });
+        }
+        let (tree, base) = self.checkout(card).await?;
+        let (Some(tree), Some(repository)) = (tree, place::repository().await?) else {
+            return Err(place::no_repository().into());
+        };
+        let message =
+            format!("{}: {}\n\nWritten in run {}", card.task_id, card.title, outcome.run_id);
+        let head = repository.commit_all(&tree, &message).await?;
+        let branch = usual_branch(card).unwrap_or_default();
+        if repository.commit(&branch).await?.as_deref() != Some(&*head) {
+            findings.push(format!("the checkout has left the branch {branch}").into());
+        }
+        if Some(&*head) == card.branch.base.as_deref().or(base.as_deref()) {
+            findings.push("nothing was written".into());
+        }
+        let name = card.template.as_deref().unwrap_or(Template::BUILT_IN);
+        let sandbox = self.sandbox(card, &template(self.app, name)?);
+        let looked = place::gates(card, &tree.folder, sandbox).await;
+        findings.extend(looked.iter().filter_map(|(.., why)| Some(why.as_deref()?.into())));
+        let gates = looked.into_iter().map(|(name, passed, _)| (name, passed)).collect();
+        Ok(Event::Executed { head: Some(head.into()), gates, findings })
+    }
+}
+
+/// Who works on a card: whoever it was assigned to, else the next candidate.
+fn agent(card: &Card, template: &Template) -> Result<Arc<str>> {
+    let is_assigned = card.events.iter().any(|it| it.event == "assigned");
+    let assigned = card.agent.clone().filter(|_| is_assigned && template.team.is_none());
+    let candidates = template.candidates(card.role);
+    let next = candidates.get(card.failures as usize % candidates.len().max(1)).cloned();
+    let none = || Refusal::new("no_candidate", format!("nobody can work on card {}", card.task_id));
+    Ok(template.team.clone().or(assigned).or(next).ok_or_else(none)?)
+}
+
+/// Lines of others, each behind a mark.
+fn quoted(text: &str) -> String {
+    text.lines().map(|line| format!("> {line}\n")).collect()
+}
