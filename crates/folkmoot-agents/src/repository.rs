@@ -177,17 +177,15 @@ impl Repository {
 
     /// The checkout in `folder`, as the repository knows it.
     fn find(&self, folder: &Path) -> Option<Worktree> {
-        let wanted = folder.join(".git");
-        let wanted = wanted.canonicalize().ok()?;
+        let wanted = folder.canonicalize().ok()?;
         let entries = std::fs::read_dir(self.common.join("worktrees")).ok()?;
-        let admins = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let mut admins = entries.filter_map(|entry| Some(entry.ok()?.path()));
         let is_its = |admin: &PathBuf| {
-            let told = std::fs::read_to_string(admin.join("gitdir"));
-            told.is_ok_and(|told| {
-                Path::new(told.trim_end()).canonicalize().ok().as_ref() == Some(&wanted)
-            })
+            let told = std::fs::read_to_string(admin.join("gitdir")).unwrap_or_default();
+            let parent = Path::new(told.trim_end()).parent();
+            parent.and_then(|it| it.canonicalize().ok()).as_ref() == Some(&wanted)
         };
-        let admin = admins.into_iter().find(is_its)?;
+        let admin = admins.find(is_its)?;
         Some(Worktree { folder: folder.to_owned(), admin })
     }
 

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, Called};
+use crate::bench::{Bench, Called, Process};
 
 /// Writes a file, and then, asked again, another line.
 const CAST: &str = "
@@ -246,12 +246,16 @@ fn a_card_waits_for_the_one_before_it_and_begins_from_what_that_brought_in() {
     desk.merge("T001", 0);
     assert_eq!(desk.asked(&["status", "T002"], 0)["state"], "PLANNED");
     desk.cast("second.txt", "LGTM");
+    let phase = status["cards"][0]["phase_id"].as_str().unwrap_or_default();
+    desk.call(&["board", "post", phase, "risk", "Mind the gap."]).must_be(0);
     let done = desk.asked(&["execute", "T002"], 0);
     assert_eq!(done["card"]["branch"]["base"], json!(desk.git(&["rev-parse", "main"])));
     let run = done["run_id"].as_str().unwrap_or_default();
     let shown = desk.call(&["show", run, "--json"]).must_be(0).json();
-    let prompt = shown["prompt"].as_str().unwrap_or_default();
-    assert!(prompt.contains("> The file is written."), "{prompt}");
+    let prompt = shown["run"]["prompt"].as_str().unwrap_or_default();
+    for told in ["> The file is written.", "> risk: Mind the gap."] {
+        assert!(prompt.contains(told), "{prompt}");
+    }
 }
 
 #[test]
@@ -387,6 +391,54 @@ fn reviewers_who_disagree_put_it_to_a_person_and_a_card_that_is_cancelled_is_gon
         (&json!("CANCELLED"), &json!("abandoned"))
     );
     let run = asked["run_id"].as_str().unwrap_or_default();
-    assert_eq!(desk.call(&["show", run, "--json"]).must_be(0).json()["status"], "cancelled");
+    assert_eq!(desk.call(&["show", run, "--json"]).must_be(0).json()["run"]["status"], "cancelled");
     assert_eq!(desk.asked(&["merge", "T001"], 2)["error"]["code"], "terminal");
+}
+
+#[test]
+fn an_execute_that_is_killed_goes_on_with_its_run_when_it_is_called_again() {
+    let desk = Desk::new("");
+    let slow =
+        CAST.replace("NAME", "made.txt").replace("[VERDICT]", "[{ reply: LGTM, delay_ms: 2000 }]");
+    desk.bench.write("cast.yaml", &slow);
+    desk.cards(&json!([{ "id": "1" }]), &[]);
+    let mut execute = desk.bench.folkmoot(["orchestrate", "execute", "T001"]);
+    let mut process = Process::start(execute.current_dir(desk.repo()));
+    process.must_tell("implementer");
+    process.kill();
+    let card = desk.asked(&["status", "T001"], 0);
+    assert_eq!((&card["state"], &card["attempts"]), (&json!("IMPLEMENTING"), &json!(1)));
+    let done = desk.asked(&["execute", "T001"], 0);
+    assert_eq!(
+        (&done["card"]["state"], &done["card"]["attempts"]),
+        (&json!("REVIEWING"), &json!(1))
+    );
+    assert_eq!(done["run_id"], card["runs"][0]);
+}
+
+#[test]
+fn a_merge_that_died_after_it_moved_the_target_is_finished_by_the_next() {
+    let desk = Desk::new("release = 'waived'");
+    desk.cards(&json!([{ "id": "1" }]), &[]);
+    desk.asked(&["execute", "T001"], 0);
+    desk.approve("T001");
+    desk.git(&["merge", "-q", "--ff-only", &desk.head("T001")]);
+    let moved = desk.git(&["rev-parse", "main"]);
+    assert_eq!(desk.asked(&["merge", "T001"], 0)["state"], "INTEGRATED");
+    assert_eq!(desk.git(&["rev-parse", "main"]), moved);
+}
+
+#[test]
+fn a_checkout_whose_git_file_was_forged_is_still_that_of_the_repository() {
+    let desk = Desk::new("");
+    let forging = CAST.replace("NAME", ".git").replace("VERDICT", "LGTM");
+    let forging = forging.replace("made\\n", "gitdir: /nowhere\\n").replace(
+        "        - The file is written.",
+        "        - tool_calls: [{ name: file.write, arguments: { path: made.txt, content: x } }]\n        - Done.",
+    );
+    desk.bench.write("cast.yaml", &forging);
+    desk.cards(&json!([{ "id": "1" }]), &[]);
+    let done = desk.asked(&["execute", "T001"], 0);
+    let branch = done["card"]["branch"]["name"].as_str().unwrap_or_default();
+    assert_eq!(desk.git(&["show", &format!("{branch}:made.txt")]), "x");
 }

@@ -32,9 +32,9 @@ mod mail;
 mod matching;
 mod members;
 mod models;
+mod orchestrate;
 #[cfg(target_os = "linux")]
 mod orphans;
-mod orchestrate;
 mod patterns;
 mod plan;
 #[cfg(unix)]

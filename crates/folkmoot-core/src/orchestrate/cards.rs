@@ -309,6 +309,9 @@ impl Cards {
         }
         let Some(card) = self.cards.iter_mut().find(|card| card.task_id == task_id) else { return };
         let before = card.state;
+        if before.is_final() {
+            return;
+        }
         card.take(&actor, event);
         let after = card.state;
         card.events.push(Changed {
@@ -420,6 +423,8 @@ impl Card {
                 self.submit();
             }
             Event::Judged { verdict, commit, findings } => {
+                // Where nobody can tell the head, the commit that was looked at is it.
+                self.branch.head = self.branch.head.take().or_else(|| commit.clone());
                 let review = Review { verdict, commit, by: actor.clone(), findings };
                 self.judge(review);
             }

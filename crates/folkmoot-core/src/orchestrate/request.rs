@@ -372,6 +372,7 @@ fn judge(by: &Mark, card: &Card, head: Option<Arc<str>>, it: &Judgement) -> Resu
         let message = format!("commit is the one that was looked at; the branch is at {head}");
         return refuse("stale_commit", message);
     }
+    let commit = commit.filter(|_| card.write);
     Ok(by.row(&card.task_id, Event::Judged { verdict, commit, findings }))
 }
 
@@ -416,7 +417,7 @@ fn idle(card: &Card) -> Result<(), Refusals> {
 /// The first line of a task, as a title.
 fn title(task: &str) -> Arc<str> {
     let line = task.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    line.chars().take(TITLE).collect::<String>().into()
+    line.chars().filter(|c| !c.is_control()).take(TITLE).collect::<String>().into()
 }
 
 fn number(id: &str) -> u64 {

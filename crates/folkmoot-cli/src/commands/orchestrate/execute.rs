@@ -13,6 +13,7 @@ use folkmoot_core::{
     view::{self, Outcome, Status},
 };
 use folkmoot_runtime::{
+    boards::Boards,
     engine::{Engine, EngineError, RunId},
     orchestrate::Desk,
 };
@@ -27,6 +28,9 @@ use crate::{
     app::App,
     exit::{Exit, Refusal},
 };
+
+/// How many entries of the phase's board are told.
+const NOTED: usize = 50;
 
 /// How much of what a card before this one made is told, in characters.
 const HANDED_ON: usize = 4_000;
@@ -46,7 +50,10 @@ impl Execution<'_> {
         loop {
             let outcome = match card.open_run.clone() {
                 Some(run) => self.go_on(&card, &run).await?,
-                None => Some(self.begin(&card).await?),
+                None => match self.begin(&card).await? {
+                    Ok(outcome) => Some(outcome),
+                    Err(exit) => return Ok(exit),
+                },
             };
             let status = outcome.as_ref().map(|it| it.status);
             card = self.settle(&card, outcome).await?;
@@ -78,13 +85,13 @@ impl Execution<'_> {
         if outcome.status != Status::Interrupted {
             return Ok(Some(outcome));
         }
-        let engine = Team::engine_for(self.app, self.engine.clone(), &loaded.spec)?;
+        let engine = Team::engine_for(self.app, self.engine.clone(), &loaded.spec, None)?;
         let driver = engine.resume(&run).await?;
         Ok(Some(drive_quietly(driver, self.app).await?.0))
     }
 
-    /// Begins a run in the card's checkout.
-    async fn begin(&self, card: &Card) -> Result<Outcome> {
+    /// Begins a run in the card's checkout, or gives the exit if what is wrong with its team was told.
+    async fn begin(&self, card: &Card) -> Result<std::result::Result<Outcome, Exit>> {
         let name = card.template.as_deref().unwrap_or(Template::BUILT_IN);
         let template = template(self.app, name)?;
         let (tree, base) = self.checkout(card).await?;
@@ -93,7 +100,10 @@ impl Execution<'_> {
             None => std::env::current_dir()?,
         };
         let agent = agent(card, &template)?;
-        let (engine, spec) = self.spec(card, &template, &agent, folder).await?;
+        let (engine, spec) = match self.spec(card, &template, &agent, folder).await? {
+            Ok(ready) => ready,
+            Err(exit) => return Ok(Err(exit)),
+        };
         let members = spec.team.agents.iter().map(|agent| agent.name.clone());
         let authors = if template.team.is_some() { members.collect() } else { Vec::new() };
         let driver = engine.start(Arc::new(spec)).await?;
@@ -102,7 +112,7 @@ impl Execution<'_> {
         let run = driver.id().as_str().into();
         let begun = Event::Begun { run, agent, authors, branch, base };
         self.desk.note(&card.task_id, begun, Cards::begin).await.map_err(refused)?;
-        Ok(drive_quietly(driver, self.app).await?.0)
+        Ok(Ok(drive_quietly(driver, self.app).await?.0))
     }
 
     /// The checkout of a card, and the commit that it began from.
@@ -128,7 +138,7 @@ impl Execution<'_> {
         template: &Template,
         agent: &str,
         folder: PathBuf,
-    ) -> Result<(Engine, Spec)> {
+    ) -> Result<std::result::Result<(Engine, Spec), Exit>> {
         let task = self.task(card).await?;
         let sandbox = self.sandbox(card, template);
         let workdir = folder.to_string_lossy().into_owned();
@@ -158,11 +168,12 @@ impl Execution<'_> {
             (Origin::Agents(Vec::new()), judged.overrides)
         };
         let team = Team::check(self.app, &origin, Some(&task), &overrides)?;
-        let engine = self.engine.clone().with_environments(team.environments());
-        let spec = team.spec(self.app).map_err(|_: Exit| {
-            Refusal::new("no_candidate", format!("nobody can work on card {}", card.task_id))
-        })?;
-        Ok((engine, spec))
+        let engine = team.means().given_to(self.engine.clone());
+        let spec = match team.spec(self.app) {
+            Ok(spec) => spec,
+            Err(exit) => return Ok(Err(exit)),
+        };
+        Ok(Ok((engine, spec)))
     }
 
     fn sandbox(&self, card: &Card, template: &Template) -> Sandbox {
@@ -175,8 +186,8 @@ impl Execution<'_> {
         }
     }
 
-    /// The task of a card's run: the issue, what has to be done better, and what the cards before it
-    /// made, each line of which is marked as quoted.
+    /// The task of a card's run: the issue, what has to be done better, what the cards before it made,
+    /// and the board of the phase; each line of others is marked as quoted.
     async fn task(&self, card: &Card) -> Result<String> {
         let mut task = format!("{}\n", card.title);
         if !card.body.is_empty() {
@@ -199,6 +210,15 @@ impl Execution<'_> {
             let made = view::outcome(run, &loaded.spec, &loaded.run, false).answer;
             let made: String = made.unwrap_or_default().chars().take(HANDED_ON).collect();
             task.push_str(&quoted(&made));
+        }
+        let Some(phase) = &card.phase_id else { return Ok(task) };
+        let board =
+            Boards::new(self.engine, &self.app.owner()?).show(phase, 0, None, NOTED).await?;
+        if !board.entries.is_empty() {
+            let _ = writeln!(task, "\nOn the board {phase} of this phase:");
+        }
+        for entry in &board.entries {
+            task.push_str(&quoted(&format!("{}: {}", entry.post.topic, entry.post.text)));
         }
         Ok(task)
     }
