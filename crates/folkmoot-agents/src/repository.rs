@@ -17,7 +17,7 @@ use thiserror::Error;
 use crate::process::{Beyond, Exit, Process};
 
 /// How long a command of git may take.
-const TIME: Duration = Duration::from_secs(120);
+const TIME: Duration = Duration::from_mins(2);
 
 /// How much of what git says is kept, in bytes.
 const KEPT: usize = 1 << 20;

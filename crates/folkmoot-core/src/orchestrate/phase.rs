@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
     ops::Bound,
     sync::Arc,
 };
@@ -189,14 +190,18 @@ impl Plan {
         let order = sorted(&issues, &next);
         let mut laying =
             Laying { topology, max_dev_teams, phase_id: &phase_id, ..Laying::default() };
-        order.iter().for_each(|at| laying.place(&issues[*at]));
+        for at in order {
+            laying.place(&issues[at]);
+        }
         let Laying { mut cards, deferred, warnings, .. } = laying;
         if topology == Topology::Star {
             cards.push(hub());
         }
         let edges = edges(topology, &cards);
         let mut before: BTreeMap<&Arc<str>, Vec<Arc<str>>> = BTreeMap::new();
-        edges.iter().for_each(|(from, to)| before.entry(to).or_default().push(from.clone()));
+        for (from, to) in &edges {
+            before.entry(to).or_default().push(from.clone());
+        }
         let mut waves: BTreeMap<Arc<str>, usize> = BTreeMap::new();
         for card in &mut cards {
             card.depends_on = before.remove(&card.issue_id).unwrap_or_default();
@@ -446,7 +451,12 @@ fn digest(
         "target": target,
     });
     let hash = Sha256::digest(canonical(&asked).to_string());
-    hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+    let hex = hash.iter().fold(String::new(), |mut hex, byte| {
+        // Writing to a text cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    });
+    hex.into()
 }
 
 /// The same value with the keys of all objects in order. Nothing here is deep.

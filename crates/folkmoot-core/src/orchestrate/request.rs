@@ -282,7 +282,7 @@ impl Cards {
                         Vec::new()
                     };
                 let head = head.or_else(|| card.branch.head.clone());
-                rows.push(judge(by, card, head, it)?);
+                rows.push(judge(by, card, head.as_deref(), it)?);
                 Ok(rows)
             }
             (State::Integrated | State::Cancelled, _) => refuse("terminal", "the card is final"),
@@ -360,15 +360,15 @@ fn is_second_opinion(card: &Card, by: &str, it: &Judgement) -> bool {
     card.verdicts.iter().any(is_other)
 }
 
-fn judge(by: &Mark, card: &Card, head: Option<Arc<str>>, it: &Judgement) -> Result<Row, Refusals> {
+fn judge(by: &Mark, card: &Card, head: Option<&str>, it: &Judgement) -> Result<Row, Refusals> {
     let Judgement { verdict, commit, findings } = it.clone();
     let is_own = |author: &Arc<str>| names::slug(author) == names::slug(&by.actor);
     if card.authors.iter().any(is_own) && verdict == Verdict::Approved {
         let message = format!("{} wrote card {} and cannot approve it", by.actor, card.task_id);
         return refuse("own_work", message);
     }
-    if card.write && (commit.is_none() || (head.is_some() && commit != head)) {
-        let head = head.as_deref().unwrap_or("unknown");
+    if card.write && (commit.is_none() || (head.is_some() && commit.as_deref() != head)) {
+        let head = head.unwrap_or("unknown");
         let message = format!("commit is the one that was looked at; the branch is at {head}");
         return refuse("stale_commit", message);
     }
@@ -436,7 +436,9 @@ fn is_id(id: &str) -> bool {
 fn is_branch(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
     let is_part = |part: &str| {
-        let is_odd = part.starts_with(['.', '-']) || part.ends_with('.') || part.ends_with(".lock");
+        let is_odd = part.starts_with(['.', '-'])
+            || part.ends_with('.')
+            || part.strip_suffix(".lock").is_some();
         !part.is_empty() && !is_odd && !part.contains("..")
     };
     name.len() <= 200 && name.chars().all(is_plain) && name.split('/').all(is_part)

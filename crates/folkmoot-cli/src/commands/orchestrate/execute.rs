@@ -290,5 +290,7 @@ fn agent(card: &Card, template: &Template) -> Result<Arc<str>> {
 
 /// Lines of others, each behind a mark.
 fn quoted(text: &str) -> String {
-    text.lines().map(|line| format!("> {line}\n")).collect()
+    let ends = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+    let lines: Vec<&str> = text.trim_end().split(ends).collect();
+    format!("> {}\n", lines.join("\n> "))
 }

@@ -24,7 +24,7 @@ pub(super) struct Merging<'a> {
 
 impl Merging<'_> {
     pub(super) async fn run(&self, card: Card, mode: Option<&str>) -> Result<Exit> {
-        let is_record = match mode.map(str::trim).unwrap_or("merge") {
+        let is_record = match mode.map_or("merge", str::trim) {
             "merge" => false,
             "record" => true,
             other => {

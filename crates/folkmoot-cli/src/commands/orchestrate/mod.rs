@@ -81,7 +81,7 @@ pub(crate) struct Orchestrate {
     /// Who is to do the card
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// approved or changes_requested
+    /// `approved` or `changes_requested`
     #[arg(long, value_name = "VERDICT")]
     verdict: Option<String>,
     /// The commit that was looked at
@@ -255,13 +255,12 @@ pub(super) async fn cancel(app: &App, task_id: &str) -> Result<Exit> {
     let engine = app.engine()?;
     let desk = Desk::new(&engine, &app.owner()?, &app::user());
     let (card, run) = desk.cancel(task_id).await.map_err(refused)?;
-    match run {
-        Some(run) => match engine.cancel(&RunId::parse(&run)).await {
+    if let Some(run) = run {
+        match engine.cancel(&RunId::parse(&run)).await {
             // It was noted, but never began.
             Ok(_) | Err(EngineError::NoSuchRun(_)) => {}
             Err(error) => return Err(error.into()),
-        },
-        None => {}
+        }
     }
     if let Some(repository) = place::repository().await? {
         repository.clear(&place::folder(app, &card, "")?).await?;

@@ -51,7 +51,9 @@ pub(super) fn question(app: &App, card: &Card, run: &str, question: &str) {
 pub(super) fn summary(app: &App, cards: &Cards, limit: usize) {
     let all = cards.all();
     let mut by_state: BTreeMap<State, usize> = BTreeMap::new();
-    all.iter().for_each(|card| *by_state.entry(card.state).or_default() += 1);
+    for card in all {
+        *by_state.entry(card.state).or_default() += 1;
+    }
     let waits = all.iter().filter(|card| card.state == State::Blocked);
     let blocked: Vec<Value> =
         waits.map(|card| json!({ "task_id": card.task_id, "by": cards.unmet(card) })).collect();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::orchestrate::{Plan, PlanRequest, Refusals, Role, Topology, action};
 
-fn plan(request: Value) -> Result<Plan, Refusals> {
+fn plan(request: &Value) -> Result<Plan, Refusals> {
     let text = |key: &str| request[key].as_str().map(str::to_owned);
     let request = PlanRequest {
         issues: request["issues"].clone(),
@@ -15,11 +15,11 @@ fn plan(request: Value) -> Result<Plan, Refusals> {
     Plan::new(&request, |id| id == "done")
 }
 
-fn told(request: Value) -> Value {
+fn told(request: &Value) -> Value {
     plan(request).expect("it is sound").told()
 }
 
-fn codes(request: Value) -> Vec<&'static str> {
+fn codes(request: &Value) -> Vec<&'static str> {
     plan(request).expect_err("it is refused").iter().map(|it| it.code).collect()
 }
 
@@ -34,7 +34,7 @@ fn issues(ids: impl IntoIterator<Item = u32>) -> Value {
 
 #[test]
 fn four_issues_become_cards_and_the_rest_is_deferred() {
-    let told = told(json!({ "issues": issues(1..=6) }));
+    let told = told(&json!({ "issues": issues(1..=6) }));
     assert_eq!(ids(&told), ["1", "2", "3", "4"]);
     let deferred = json!([
         { "issue_id": "5", "reason": "max_dev_teams" },
@@ -47,7 +47,7 @@ fn four_issues_become_cards_and_the_rest_is_deferred() {
 
 #[test]
 fn dependencies_come_first_then_priority_then_the_order_given() {
-    let told = told(json!({ "issues": [
+    let told = told(&json!({ "issues": [
         { "id": "a", "depends_on": ["c"], "priority": 9 },
         { "id": "b" },
         { "id": "c", "priority": 1, "depends_on": ["done"] },
@@ -59,7 +59,7 @@ fn dependencies_come_first_then_priority_then_the_order_given() {
 
 #[test]
 fn what_depends_on_a_deferred_issue_is_deferred_and_readers_take_no_team() {
-    let told = told(json!({ "max_dev_teams": "1", "issues": [
+    let told = told(&json!({ "max_dev_teams": "1", "issues": [
         { "id": "1", "priority": 1 },
         { "id": "2" },
         { "id": "3", "depends_on": ["2"], "write": false },
@@ -82,7 +82,7 @@ fn cards_that_would_write_the_same_files_are_deferred_except_in_a_pipeline() {
     ] {
         let issues = json!([{ "id": "1", "files": [first] }, { "id": "2", "files": [second] }]);
         for (topology, wanted) in [("star", meets), ("parallel-team", meets), ("pipeline", false)] {
-            let told = told(json!({ "issues": issues, "topology": topology }));
+            let told = told(&json!({ "issues": issues, "topology": topology }));
             let is_deferred =
                 told["deferred"] == json!([{ "issue_id": "2", "reason": "file_conflict" }]);
             assert_eq!(is_deferred, wanted, "{first} and {second} in {topology}");
@@ -93,21 +93,21 @@ fn cards_that_would_write_the_same_files_are_deferred_except_in_a_pipeline() {
 
 #[test]
 fn a_star_has_a_hub_that_never_writes_and_a_pipeline_is_a_chain() {
-    let star = told(json!({ "issues": issues(1..=2), "topology": " STAR " }));
+    let star = told(&json!({ "issues": issues(1..=2), "topology": " STAR " }));
     assert_eq!(star["edges"], json!([["1", "hub"], ["2", "hub"]]));
     let hub = &star["cards"][2];
     assert_eq!(
         (&hub["kind"], &hub["write"], &hub["wave"]),
         (&json!("hub"), &json!(false), &json!(2))
     );
-    let pipeline = told(json!({ "issues": issues(1..=3), "topology": "pipeline" }));
+    let pipeline = told(&json!({ "issues": issues(1..=3), "topology": "pipeline" }));
     assert_eq!(pipeline["edges"], json!([["1", "2"], ["2", "3"]]));
     assert_eq!(pipeline["cards"][2]["depends_on"], json!(["2"]));
 }
 
 #[test]
 fn the_digest_is_of_what_was_asked_for_with_its_defaults() {
-    let digest = |request: Value| plan(request).expect("it is sound").digest;
+    let digest = |request: Value| plan(&request).expect("it is sound").digest;
     let plain = digest(json!({ "issues": [{ "id": "1" }] }));
     let full = digest(json!({ "max_dev_teams": 4, "topology": "parallel-team", "issues": [
         { "write": true, "priority": 0, "title": "1", "body": "", "files": [], "depends_on": [], "id": "1" },
@@ -149,12 +149,12 @@ fn a_plan_that_cannot_be_is_refused_with_all_its_faults() {
         ),
         (json!({ "issues": [{ "id": "hub" }], "topology": "star" }), vec!["invalid_issues_json"]),
     ] {
-        assert_eq!(codes(request.clone()), wanted, "{request}");
+        assert_eq!(codes(&request), wanted, "{request}");
     }
     let ring = json!({ "issues": [{ "id": "a", "depends_on": ["b"] }, { "id": "b", "depends_on": ["a"] }] });
-    let refused = plan(ring).expect_err("it is a cycle");
+    let refused = plan(&ring).expect_err("it is a cycle");
     assert!(refused[0].message.ends_with("a -> b -> a"), "{}", refused[0].message);
-    let topology = plan(json!({ "issues": one, "topology": "ring" })).expect_err("there is none");
+    let topology = plan(&json!({ "issues": one, "topology": "ring" })).expect_err("there is none");
     assert_eq!(topology[0].allowed, ["parallel-team", "star", "pipeline"]);
 }
 
@@ -166,7 +166,7 @@ fn a_chain_of_a_thousand_issues_is_planned() {
             json!({ "id": at.to_string(), "depends_on": before, "files": [format!("f{at}")] })
         })
         .collect();
-    let plan = plan(json!({ "issues": chain, "max_dev_teams": 1_000 })).expect("it is sound");
+    let plan = plan(&json!({ "issues": chain, "max_dev_teams": 1_000 })).expect("it is sound");
     assert_eq!((plan.cards.len(), plan.cards[999].wave), (1_000, 1_000));
     assert_eq!(plan.topology, Topology::ParallelTeam);
 }

@@ -21,7 +21,9 @@ fn cards_of(topology: &str) -> Cards {
     let template = Template::built_in(Some("demo"));
     let mut cards = Cards::default();
     let made = cards.materialize(&by("ann"), &plan, "t", &template).expect("it is made");
-    made.1.into_iter().for_each(|row| cards.apply(row));
+    for row in made.1 {
+        cards.apply(row);
+    }
     cards
 }
 
@@ -61,7 +63,9 @@ impl Cards {
     ) -> Result<State, Refusals> {
         let head: Option<Arc<str>> = Some(head.into());
         let rows: Vec<Row> = self.review(&by(who), &self.first(), None, head, it)?;
-        rows.into_iter().for_each(|row| self.apply(row));
+        for row in rows {
+            self.apply(row);
+        }
         Ok(self.first().state)
     }
 }
@@ -89,7 +93,9 @@ fn in_state(state: State) -> Cards {
         State::Integrated => vec![begun(), executed(&[]), Event::Integrated { commit: None }],
         State::Cancelled => vec![Event::Cancelled],
     };
-    events.into_iter().for_each(|event| cards.note(event));
+    for event in events {
+        cards.note(event);
+    }
     if state == State::Blocked {
         // The second card is the one that waits in a pipeline.
         cards = cards_of("pipeline");
@@ -248,7 +254,9 @@ fn a_record_needs_a_branch_before_it_can_be_reviewed_and_is_never_executed() {
     );
     let rows =
         cards.review(&by("ann"), &cards.first(), Some("feat/x"), None, None).expect("it has one");
-    rows.into_iter().for_each(|row| cards.apply(row));
+    for row in rows {
+        cards.apply(row);
+    }
     assert_eq!(cards.first().state, State::Reviewing);
     assert_eq!(cards.meant(None, Some("feat/x")).map(|it| &*it.task_id), Ok("T001"));
     assert_eq!(code(cards.meant(Some("T999"), None)), "unknown_task_id");
