@@ -21,7 +21,7 @@ fn what_is_wrong_with_a_config_is_told_with_its_place() {
             "default_model = 'a/b'\n\n[provider.x]\n",
             expect![[r#"
                 exit 2
-                ! error: folkmoot.toml:3:2: unknown field `provider`, expected one of `default_model`, `aliases`, `providers`, `prices`, `max_output_tokens`, `context_windows`, `fetch`, `owner`; did you mean `providers`?
+                ! error: folkmoot.toml:3:2: unknown field `provider`, expected one of `default_model`, `aliases`, `providers`, `prices`, `max_output_tokens`, `context_windows`, `fetch`, `owner`, `templates`; did you mean `providers`?
             "#]],
         ),
         (

@@ -404,7 +404,7 @@ fn an_execute_that_is_killed_goes_on_with_its_run_when_it_is_called_again() {
     desk.cards(&json!([{ "id": "1" }]), &[]);
     let mut execute = desk.bench.folkmoot(["orchestrate", "execute", "T001"]);
     let mut process = Process::start(execute.current_dir(desk.repo()));
-    process.must_tell("implementer");
+    process.must_tell("The file is written");
     process.kill();
     let card = desk.asked(&["status", "T001"], 0);
     assert_eq!((&card["state"], &card["attempts"]), (&json!("IMPLEMENTING"), &json!(1)));
