@@ -258,6 +258,17 @@ pub enum Part {
     Memory(Vec<Key>),
     /// What a review found, without the rest of it.
     Findings(Key),
+    /// A board as an agent finds it at a round table (messaging.md §4): the cells, the topics of before,
+    /// and what these replies added.
+    Board {
+        /// The agent's turn before, whose prompt holds what had made the board until then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<Key>,
+        /// The replies that have come since, in the order of the log.
+        replies: Vec<Key>,
+        /// Who finds it.
+        of: AgentId,
+    },
 }
 
 impl Part {
@@ -271,7 +282,8 @@ impl Part {
             | Part::Own(_)
             | Part::Handed { .. }
             | Part::Memory(_)
-            | Part::Findings(_) => false,
+            | Part::Findings(_)
+            | Part::Board { .. } => false,
         }
     }
 
@@ -339,10 +351,23 @@ impl Prompt {
             | Part::Result(key)
             | Part::Returned { key, .. }
             | Part::Findings(key) => std::slice::from_ref(key),
-            Part::Memory(keys) => keys,
+            Part::Memory(keys) | Part::Board { replies: keys, .. } => keys,
             Part::Task | Part::Say(_) | Part::Told { .. } => &[],
         });
-        self.continues.iter().chain(quoted)
+        let before = self.parts.iter().filter_map(|part| match part {
+            Part::Board { since, .. } => since.as_ref(),
+            Part::Task
+            | Part::Say(_)
+            | Part::Quote(_)
+            | Part::Own(_)
+            | Part::Handed { .. }
+            | Part::Result(_)
+            | Part::Returned { .. }
+            | Part::Told { .. }
+            | Part::Memory(_)
+            | Part::Findings(_) => None,
+        });
+        self.continues.iter().chain(before).chain(quoted)
     }
 }
 

@@ -3,21 +3,25 @@
 //! Pure and append-only: the request of a call that continues another begins with that request, byte
 //! for byte, so that providers can serve it from their cache; its last message may have grown.
 
-use std::{borrow::Cow, iter, slice, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, iter, slice, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::{
+    board,
     call::{Answer, Call, Fault, Part, Prompt, Tokens, Tool, ToolCall, Usage},
     key::Key,
     known::{Entry, Known},
     limits::WorstCase,
     money::Price,
-    programs::roles::{handoff::Memory, review},
+    programs::{
+        roles::{handoff::Memory, review},
+        roundtable::table::{self, Table},
+    },
     spec::Spec,
-    team::{self, Agent, Target},
+    team::{self, Agent, AgentId, Target},
     text::{is_invisible, shorten},
     tools,
     words::Language,
@@ -204,7 +208,8 @@ pub(crate) fn flattened(known: &Known, prompt: &Prompt) -> Vec<Part> {
         | Part::Handed { .. }
         | Part::Result(_)
         | Part::Memory(_)
-        | Part::Findings(_)) => part,
+        | Part::Findings(_)
+        | Part::Board { .. }) => part,
     });
     quoted.collect()
 }
@@ -246,6 +251,10 @@ fn add(spec: &Spec, known: &Known, parts: &[Part], most: usize, messages: &mut V
             }
             Part::Memory(keys) => &memory(spec, known, keys, most),
             Part::Findings(key) => &findings(spec, known, key, most),
+            Part::Board { since, replies, of } => {
+                let board = Seen { since: since.as_ref(), replies, of };
+                &board.told(spec, known, most)
+            }
             Part::Told { to, text } => {
                 flush(&mut user, messages);
                 messages.push(told(to, text));
@@ -297,6 +306,57 @@ fn findings(spec: &Spec, known: &Known, key: &Key, most: usize) -> String {
         known.get(key.as_str()).map_or("", |entry| &spec.team.agent(entry.call.agent()).name);
     let (name, shown) = (attribute(name), framed(&cut(spec, &shown.unwrap_or_default(), most)));
     format!("<reply from=\"{name}\" as=\"findings\" key=\"{key}\">\n{shown}\n</reply>")
+}
+
+/// A board as an agent finds it.
+struct Seen<'a> {
+    since: Option<&'a Key>,
+    replies: &'a [Key],
+    of: &'a AgentId,
+}
+
+impl Seen<'_> {
+    /// The cells, the topics of before, and all that is new, each in the frame of a reply.
+    fn told(&self, spec: &Spec, known: &Known, most: usize) -> String {
+        let language = Language::of(&spec.task);
+        let earlier = table::before(known, self.since);
+        let all: Vec<Key> = earlier.iter().chain(self.replies).cloned().collect();
+        let max_posts = spec.collaboration.max_posts();
+        let seen = Table::of(known, &spec.team, &earlier, max_posts).board().version();
+        let table = Table::of(known, &spec.team, &all, max_posts);
+        let frame = |from: &str, what: String, text: &str| {
+            let (from, what) = (attribute(from), attribute(&what));
+            let text = framed(&cut(spec, text, most));
+            format!("<reply from=\"{from}\" as=\"{what}\">\n{text}\n</reply>")
+        };
+        let mut told = Vec::new();
+        for cell in table.board().cells() {
+            let what = format!("cell {}, version {}", cell.key, cell.version);
+            told.push(frame(&cell.author, what, &cell.value.to_string()));
+        }
+        let is_old = |it: &&board::Entry| it.seq <= seen;
+        let topics: BTreeSet<&str> =
+            table.board().entries().iter().filter(is_old).map(|it| &*it.post.topic).collect();
+        if !topics.is_empty() {
+            let topics = topics.into_iter().collect::<Vec<_>>().join("\n");
+            told.push(frame("board", "older topics".to_owned(), &topics));
+        }
+        for it in table.board().entries().iter().filter(|it| it.seq > seen) {
+            let refs = it.post.refs.join(" ");
+            let refs = if refs.is_empty() { refs } else { format!(", refs {refs}") };
+            let what = format!("entry {}, topic {}{refs}", it.seq, it.post.topic);
+            told.push(frame(&it.author, what, &it.post.text));
+        }
+        let lost = table.lost().iter();
+        for it in lost.filter(|it| it.reply >= earlier.len() && it.author == *self.of) {
+            let what = "not taken from your last reply".to_owned();
+            told.push(frame("board", what, &it.why));
+        }
+        if told.is_empty() {
+            told.push(language.pick("The board is empty.", "公告板是空的。").to_owned());
+        }
+        told.join("\n\n")
+    }
 }
 
 fn attribute(name: &str) -> String {

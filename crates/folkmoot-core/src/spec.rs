@@ -13,7 +13,7 @@ use crate::{
     mcp,
     programs::{
         Adaptive, Broadcast, Coded, Consensus, Controller, Debate, Dispatch, Graph, Pattern, Relay,
-        Roles, Sequential, Stages, Supervise,
+        Roles, Roundtable, Sequential, Stages, Supervise,
         graph::{self, Group, Own, PARENT, Routing, Test},
         roles::{Budget, Role},
     },
@@ -103,6 +103,7 @@ impl Spec {
             Collaboration::Controller(it) => it,
             Collaboration::Coded(it) => it,
             Collaboration::Pattern(it) => it,
+            Collaboration::Roundtable(it) => it,
         }
     }
 
@@ -236,6 +237,8 @@ pub enum Collaboration {
     Coded(Coded),
     /// By a ready-made pattern of roles.
     Pattern(Pattern),
+    /// By what each leaves on a board.
+    Roundtable(Roundtable),
 }
 
 impl Collaboration {
@@ -256,6 +259,7 @@ impl Collaboration {
             Collaboration::Controller(_) => "controller",
             Collaboration::Coded(_) => "program",
             Collaboration::Pattern(it) => it.form.shape().name,
+            Collaboration::Roundtable(_) => "roundtable",
         }
     }
 
@@ -275,7 +279,8 @@ impl Collaboration {
             | Collaboration::Adaptive(_)
             | Collaboration::Dispatch(_)
             | Collaboration::Controller(_)
-            | Collaboration::Coded(_) => None,
+            | Collaboration::Coded(_)
+            | Collaboration::Roundtable(_) => None,
         }
     }
 
@@ -283,6 +288,11 @@ impl Collaboration {
     pub(crate) fn soft_tokens(&self) -> Option<u64> {
         let Collaboration::Roles(roles) = self else { return None };
         roles.budget.as_ref().map(Budget::total)
+    }
+
+    /// How many entries its board takes.
+    pub(crate) fn max_posts(&self) -> u64 {
+        if let Collaboration::Roundtable(it) = self { it.max_posts } else { u64::MAX }
     }
 
     /// Whether its program tells a public stream of what happens.
@@ -308,7 +318,8 @@ impl Collaboration {
             | Collaboration::Roles(_)
             | Collaboration::Controller(_)
             | Collaboration::Coded(_)
-            | Collaboration::Pattern(_) => Vec::new(),
+            | Collaboration::Pattern(_)
+            | Collaboration::Roundtable(_) => Vec::new(),
         }
     }
 
@@ -349,7 +360,8 @@ impl Collaboration {
             | Collaboration::Roles(_)
             | Collaboration::Controller(_)
             | Collaboration::Coded(_)
-            | Collaboration::Pattern(_) => Vec::new(),
+            | Collaboration::Pattern(_)
+            | Collaboration::Roundtable(_) => Vec::new(),
         };
         graphs.into_iter().flat_map(Graph::own_conditions_mut).collect()
     }
@@ -381,6 +393,10 @@ impl Collaboration {
             // The agents of roles have their names; what code asks is not known before.
             Collaboration::Roles(_) | Collaboration::Coded(_) => Vec::new(),
             Collaboration::Pattern(it) => it.agents(),
+            Collaboration::Roundtable(it) => {
+                let scribe = it.scribe.iter().map(|scribe| vec![scribe]);
+                [all(&it.agents)].into_iter().chain(scribe).collect()
+            }
         }
     }
 }

@@ -211,6 +211,11 @@ fn request(call: &Call) -> String {
             format!("memory {}", keys.join(" "))
         }
         Part::Findings(key) => format!("findings {key}"),
+        Part::Board { since, replies, .. } => {
+            let since = since.as_ref().map(|key| format!(" since {key}")).unwrap_or_default();
+            let keys: Vec<&str> = replies.iter().map(Key::as_str).collect();
+            format!("board{since}: {}", keys.join(" "))
+        }
     });
     format!("[{}]", continues.chain(parts).collect::<Vec<_>>().join(" · "))
 }

@@ -14,6 +14,7 @@ mod most;
 mod pattern;
 mod programs;
 mod roles;
+mod roundtable;
 mod strategies;
 mod take;
 mod unknown;

@@ -64,6 +64,7 @@ impl Forecast<'_> {
                 self.coded(&agents);
             }
             Collaboration::Pattern(pattern) => self.pattern(pattern, team),
+            Collaboration::Roundtable(table) => self.roundtable(table),
         }
     }
 

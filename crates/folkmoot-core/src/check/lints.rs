@@ -49,7 +49,8 @@ impl Lints<'_> {
             | Collaboration::Roles(_)
             | Collaboration::Controller(_)
             | Collaboration::Coded(_)
-            | Collaboration::Pattern(_) => Vec::new(),
+            | Collaboration::Pattern(_)
+            | Collaboration::Roundtable(_) => Vec::new(),
         };
         let by_name = self.given.text("strategy").is_none_or(|it| it.eq_ignore_ascii_case("auto"));
         if by_name && !matches!(work, Collaboration::Supervisor(_)) {

@@ -410,7 +410,10 @@ impl Checked {
             self.team.staff = vec![controller.staff()];
         }
         let mut limits = team::limits(file);
-        limits.calls.get_or_insert(USUAL_CALLS);
+        // A table bounds its own turns; what is not built in is bounded by nothing else.
+        if !matches!(collaboration, Collaboration::Roundtable(_)) {
+            limits.calls.get_or_insert(USUAL_CALLS);
+        }
         let bounds = Bounds::of(&collaboration, &self.team, &limits, input.task);
         let lints = Lints { file, given, team: &self.team };
         told.extend(lints.warnings(&collaboration, &bounds));

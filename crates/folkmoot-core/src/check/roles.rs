@@ -22,9 +22,6 @@ use crate::{
 /// The program of this page.
 pub(super) const NAME: &str = "roles";
 
-/// The names of programs that are still to come.
-const LATER: &[&str] = &["roundtable"];
-
 /// What of an agent makes it a role, and what `general` therefore may not have.
 const SETTINGS: [&str; 4] = ["grants", "max_steps", "prompt", "prompt_file"];
 
@@ -34,13 +31,11 @@ const ECONOMY_ALIAS: &str = "economy";
 /// How many times the tokens of one agent a role team has, unless given.
 const USUAL_MULTIPLIER: &str = "1.5";
 
-/// Whether this program is asked for, or one that is still to come, and no flag asks for a strategy in
-/// its place.
+/// Whether this program is asked for, and no flag asks for a strategy in its place.
 pub(super) fn is_asked_for(given: &Fields) -> bool {
     let is_flag = |key: &str| given.get(key).is_some_and(|item| item.place.span.is_none());
     let name = given.text(PROGRAM).map_or("", |name| name.trim());
-    let is_built_in = name == NAME || LATER.contains(&name);
-    is_built_in && (is_flag(PROGRAM) || !is_flag("strategy"))
+    name == NAME && (is_flag(PROGRAM) || !is_flag("strategy"))
 }
 
 /// Casts the roles of a team.
@@ -58,9 +53,6 @@ pub(super) struct Casting<'a> {
 impl<'a> Casting<'a> {
     /// The agents with each role, made of those that the file has, and the program.
     pub(super) fn cast(&mut self, agents: &[Agent]) -> Option<(Vec<Agent>, Roles)> {
-        if !self.is_there() {
-            return None;
-        }
         self.tell_others();
         let mut roles = Roles {
             weighing: self.weighing(),
@@ -83,18 +75,6 @@ impl<'a> Casting<'a> {
         let is_other = |agent: &&Agent| Role::named(agent.id.as_str()).is_none();
         cast.extend(agents.iter().filter(is_other).cloned());
         Some((cast, roles))
-    }
-
-    /// Whether the program exists already.
-    fn is_there(&mut self) -> bool {
-        let Some(item) = self.given.get(PROGRAM) else { return false };
-        let name = item.text().map_or("", |name| name.trim());
-        if name == NAME {
-            return true;
-        }
-        let message = format!("program {} is not supported by this version", quoted(name));
-        self.told.push(Diagnostic::error("not_supported_yet", message).at(&item.place));
-        false
     }
 
     /// What else is said of how the team works: that is another way of working, or has no effect. A

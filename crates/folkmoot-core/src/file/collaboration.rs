@@ -11,7 +11,7 @@ pub static COLLABORATION: Record = Record {
     name: "collaboration",
     noun: "parameter",
     doc: "How the team works together.",
-    groups: &[PARAMETERS, GRAPH, STAGES, PATTERN, PROGRAM, ROLES, LATER],
+    groups: &[PARAMETERS, GRAPH, STAGES, PATTERN, PROGRAM, ROLES, ROUNDTABLE, LATER],
 };
 
 /// The key of programs: roles (agents.md §7), and those that are not built in (extensions.md §§4, 5).
@@ -125,10 +125,19 @@ pub const PATTERNS: &[&str] = &["review", "consensus", "debate"];
 /// How the replies of a pattern can be read beside the usual way.
 pub const SIGNALS: &[&str] = &["literal"];
 
-/// The keys of programs that are yet to come.
-const LATER: &[Field] = &[
-    Field::new("max_posts", Shape::Later, "The most posts of a round table."),
-    Field::new("max_turns", Shape::Later, "The most turns of each agent at a round table."),
-    Field::new("scribe", Shape::Later, "Who sums up a round table."),
-    Field::new("board", Shape::Later, "The board of a round table."),
+/// The parameters of the round table (messaging.md §4).
+pub const ROUNDTABLE: &[Field] = &[
+    Field::new(
+        "max_posts",
+        Shape::Whole { min: 1, max: 10_000 },
+        "How many entries end a round table.",
+    )
+    .default("40"),
+    Field::new("max_turns", Shape::Whole { min: 1, max: 1000 }, "The most turns of each agent.")
+        .default("20"),
+    Field::new("scribe", Shape::Text, "Who words the answer of a round table.")
+        .default("nobody: the cells and the last entry of each topic"),
 ];
+
+/// The keys of programs that are yet to come.
+const LATER: &[Field] = &[Field::new("board", Shape::Later, "A lasting board for a round table.")];

@@ -141,6 +141,7 @@ impl<'a> Reader<'a> {
                 Some(key) => answers("memory", key),
                 None => folkmoots("memory"),
             },
+            Part::Board { .. } => folkmoots("board"),
         }
     }
 

@@ -231,7 +231,8 @@ collaboration: { topology: star, agents: [a], max_iteration: 3 }
     .tells(&expect![[r#"
         4:47 collaboration.max_iteration error[unknown_key] unknown parameter "max_iteration" | help: did you mean "max_iterations"?
     "#]]);
-    let file = "agents: [{ name: a, demo: true }]\ncollaboration: { program: roundtable }\n";
+    let file =
+        "agents: [{ name: a, demo: true }]\ncollaboration: { program: roundtable, board: plans }\n";
     let checked = Case::new(file).check();
     let codes: Vec<_> = checked.diagnostics.iter().map(|told| told.code).collect();
     assert_eq!(codes, ["not_supported_yet"]);

@@ -107,10 +107,10 @@ fn an_unknown_program_is_told_with_the_near_miss() {
             "#]],
         ),
         (
-            "roundtable",
+            "roundtabel",
             expect![[r#"
-            2:27 collaboration.program error[not_supported_yet] program "roundtable" is not supported by this version
-        "#]],
+                2:27 collaboration.program error[unknown_program] unknown program "roundtabel" | help: did you mean "roundtable"?
+            "#]],
         ),
     ] {
         let file = format!(

@@ -3,7 +3,8 @@
 use super::{Drawing, Kind, Way, counted, team::name};
 use crate::{
     programs::{
-        Adaptive, Broadcast, Consensus, Debate, Relay, Roles, Sequential, Supervise, roles::Role,
+        Adaptive, Broadcast, Consensus, Debate, Relay, Roles, Roundtable, Sequential, Supervise,
+        roles::Role,
     },
     team::{AgentId, Team},
 };
@@ -145,6 +146,25 @@ pub(super) fn roles(drawing: &mut Drawing, team: &Team, it: &Roles, task: &str) 
     if is_open {
         drawing.note(format!("a simple task is {}'s alone", Role::General.name()));
     }
+}
+
+pub(super) fn roundtable(drawing: &mut Drawing, team: &Team, it: &Roundtable) {
+    let from = drawing.node(Kind::Outside, ["the task"]);
+    let board = drawing.node(Kind::Place, ["the board", "whoever is idle is shown what is new"]);
+    drawing.link(from, board);
+    let said = everybody(drawing, team, &it.agents, board, "posts, sets cells, or passes");
+    gather(drawing, &said, board);
+    let to = drawing.node(Kind::Outside, ["the answer"]);
+    let last = match &it.scribe {
+        Some(scribe) => {
+            let scribe = drawing.node(Kind::Agent, [name(team, scribe), "words the answer"]);
+            drawing.labelled(board, scribe, Way::Plain, ["nobody has anything to add"]);
+            scribe
+        }
+        None => board,
+    };
+    drawing.link(last, to);
+    drawing.note(format!("at most {} entries, and {} turns each", it.max_posts, it.max_turns));
 }
 
 pub(super) fn adaptive(drawing: &mut Drawing, team: &Team, it: &Adaptive) {

@@ -31,6 +31,7 @@ pub fn of_team(spec: &Spec) -> Drawing {
             programmed(&mut drawing, team, &it.name, &agents);
         }
         Collaboration::Pattern(it) => patterns::pattern(&mut drawing, team, it),
+        Collaboration::Roundtable(it) => strategies::roundtable(&mut drawing, team, it),
         Collaboration::Broadcast(it) => strategies::broadcast(&mut drawing, team, it),
         Collaboration::Sequential(it) => strategies::sequential(&mut drawing, team, it),
         Collaboration::Debate(it) => strategies::debate(&mut drawing, team, it),
