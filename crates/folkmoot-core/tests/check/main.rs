@@ -65,6 +65,8 @@ struct Case<'a> {
     servers: Option<&'a str>,
     /// The `AGENTS.md` of the workspace.
     instructions: Option<&'a str>,
+    /// The agent file `agent.md`.
+    imported: Option<&'a str>,
 }
 
 impl<'a> Case<'a> {
@@ -74,7 +76,8 @@ impl<'a> Case<'a> {
 
     fn of(source: Source<'a>) -> Case<'a> {
         let (overrides, task) = (Vec::new(), Some("the task"));
-        Case { source, overrides, task, catalog: catalog(), servers: None, instructions: None }
+        let (servers, instructions, imported) = (None, None, None);
+        Case { source, overrides, task, catalog: catalog(), servers, instructions, imported }
     }
 
     fn flag(self, name: &str, value: &str) -> Self {
@@ -105,6 +108,9 @@ impl<'a> Case<'a> {
                 Ok(text.map(str::to_owned))
             },
             read: &|path| match path {
+                "agent.md" if self.imported.is_some() => {
+                    Ok(self.imported.unwrap_or_default().into())
+                }
                 "lead.md" => Ok("Lead well.\n".into()),
                 "out.schema.json" => Ok("{\"type\": \"object\"}".into()),
                 "list.json" => Ok("[]".into()),

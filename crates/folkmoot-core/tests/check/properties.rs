@@ -1,6 +1,9 @@
 //! Whatever a file holds, it is read to the end or refused, and every finding points into it.
 
-use folkmoot_core::check::Source;
+use folkmoot_core::{
+    check::Source,
+    team::{Agent, Target},
+};
 use proptest::prelude::*;
 
 use crate::Case;
@@ -79,4 +82,55 @@ proptest! {
 #[test]
 fn the_team_file_that_is_mutated_is_sound() {
     assert_eq!(Case::new(TEAM).told(), "");
+}
+
+/// The tools of agent files, and what they are called here.
+const TOOLS: [(&str, &str); 8] = [
+    ("Read", "file.read"),
+    ("Glob", "file.list"),
+    ("Grep", "search"),
+    ("Write", "file.write"),
+    ("Edit", "file.write"),
+    ("Bash", "shell"),
+    ("WebFetch", "fetch"),
+    ("Telepathy", "no.tool"),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// An agent that is imported may do no more than its file lists, and nothing of what that denies.
+    #[test]
+    fn an_import_widens_no_grant(
+        listed in prop::option::of(prop::collection::vec(0..TOOLS.len(), 0..5)),
+        denied in prop::collection::vec(0..TOOLS.len(), 0..4),
+        is_narrow: bool,
+    ) {
+        let names = |tools: &[usize]| {
+            tools.iter().map(|at| TOOLS[*at].0).collect::<Vec<_>>().join(", ")
+        };
+        let tools = listed.as_ref().map(|it| format!("tools: [{}]\n", names(it)));
+        let part = if is_narrow && !denied.is_empty() { "(rm:*)" } else { "" };
+        let front = format!(
+            "---\nname: a\n{}disallowedTools: \"{}{part}\"\n---\nWork.\n",
+            tools.unwrap_or_default(),
+            names(&denied)
+        );
+        let team = "agents: [{ file: agent.md, demo: true }]\n";
+        let spec = Case { imported: Some(&front), ..Case::new(team) }.spec();
+        let agent = &spec.team.agents[0];
+        let may = |tool: usize, name: &str| {
+            let grants = vec![TOOLS[tool].1.into()];
+            Agent { grants, ..Agent::new("b", Target::Demo) }.is_granted(name)
+        };
+        for name in ["file.read", "file.list", "file.write", "search", "shell", "fetch"] {
+            let is_listed = listed.as_ref().is_none_or(|it| it.iter().any(|at| may(*at, name)));
+            let is_denied = denied.iter().any(|at| may(*at, name));
+            prop_assert!(
+                !agent.is_granted(name) || is_listed && !is_denied,
+                "{name} of {front}: {:?}",
+                agent.grants
+            );
+        }
+    }
 }
