@@ -65,7 +65,7 @@ struct Case<'a> {
     servers: Option<&'a str>,
     /// The `AGENTS.md` of the workspace.
     instructions: Option<&'a str>,
-    /// The agent file `agent.md`.
+    /// The text of the agent file that is imported.
     imported: Option<&'a str>,
 }
 
