@@ -146,8 +146,8 @@ impl Backend for Agents {
             Target::Cli(cli) => cli::perform(cli, self.machine(), &request, on_delta).await,
             Target::Acp(acp) => acp::perform(acp, self.machine(), &request, on_delta).await,
             Target::A2a(a2a) => {
-                let Agents { http, patience, backoff, environment: ours, .. } = self;
-                let world = a2a::World { http, patience, backoff, ours };
+                let Agents { http, patience, .. } = self;
+                let world = a2a::World { http, patience, machine: self.machine() };
                 a2a::perform(a2a, world, &request, on_delta).await
             }
             // The kernel follows its program instead.

@@ -139,7 +139,13 @@ impl App {
 
     /// Whose mailboxes are meant: those of the config's `owner`, else the user's.
     pub(crate) fn owner(&self) -> std::result::Result<String, Refusal> {
-        Ok(self.config()?.owner().map_or_else(user, str::to_owned))
+        let owner = self.config()?.owner().map_or_else(user, str::to_owned);
+        // It is a part of the names of streams.
+        if owner.trim().is_empty() || owner.contains('/') {
+            let message = format!("owner {owner:?} is no name: it is blank, or holds a slash");
+            return Err(Refusal::new("bad_config", message));
+        }
+        Ok(owner)
     }
 
     /// Waits until everything is written, and tells what could not be.

@@ -287,6 +287,23 @@ impl Part {
         }
     }
 
+    /// The turn since which it shows a board, and the replies that have come since.
+    pub(crate) fn board(&self) -> Option<(Option<&Key>, &[Key])> {
+        match self {
+            Part::Board { since, replies, .. } => Some((since.as_ref(), replies)),
+            Part::Task
+            | Part::Say(_)
+            | Part::Quote(_)
+            | Part::Own(_)
+            | Part::Handed { .. }
+            | Part::Result(_)
+            | Part::Returned { .. }
+            | Part::Told { .. }
+            | Part::Memory(_)
+            | Part::Findings(_) => None,
+        }
+    }
+
     /// What another agent said, with the label of the edge over which it comes, if that has one.
     pub(crate) fn handed(key: Key, label: Option<Arc<str>>) -> Part {
         match label {
@@ -354,19 +371,7 @@ impl Prompt {
             Part::Memory(keys) | Part::Board { replies: keys, .. } => keys,
             Part::Task | Part::Say(_) | Part::Told { .. } => &[],
         });
-        let before = self.parts.iter().filter_map(|part| match part {
-            Part::Board { since, .. } => since.as_ref(),
-            Part::Task
-            | Part::Say(_)
-            | Part::Quote(_)
-            | Part::Own(_)
-            | Part::Handed { .. }
-            | Part::Result(_)
-            | Part::Returned { .. }
-            | Part::Told { .. }
-            | Part::Memory(_)
-            | Part::Findings(_) => None,
-        });
+        let before = self.parts.iter().filter_map(|part| part.board()?.0);
         self.continues.iter().chain(before).chain(quoted)
     }
 }

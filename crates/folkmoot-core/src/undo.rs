@@ -65,23 +65,7 @@ impl Basis {
 }
 
 fn inherited(event: &Event) -> Option<&Key> {
-    match event {
-        Event::Inherited { key, .. } => Some(key),
-        Event::Started { .. }
-        | Event::Prompted { .. }
-        | Event::Resumed { .. }
-        | Event::Answered { .. }
-        | Event::Amended { .. }
-        | Event::CancelRequested
-        | Event::Ticked
-        | Event::Woken { .. }
-        | Event::Saved { .. }
-        | Event::Asked { .. }
-        | Event::Refused { .. }
-        | Event::Withdrawn { .. }
-        | Event::Concluded { .. }
-        | Event::Ended { .. } => None,
-    }
+    event.key().filter(|_| matches!(event, Event::Inherited { .. }))
 }
 
 /// What a log tells about files, by call and the number of the record.

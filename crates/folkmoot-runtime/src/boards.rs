@@ -120,10 +120,7 @@ impl Boards {
     }
 
     fn stream(&self, board: &str) -> Result<StreamId, BoardError> {
-        let is_name = !board.trim().is_empty()
-            && board.chars().count() <= 100
-            && !board.chars().any(|c| c.is_control() || c == '/');
         let bad = || BoardError::BadName(board.to_owned());
-        is_name.then(|| format!("{BOARD}{}/{}", self.owner, slug(board)).into()).ok_or_else(bad)
+        folds::stream(BOARD, &self.owner, board).ok_or_else(bad)
     }
 }

@@ -3,6 +3,7 @@
 use folkmoot_core::{
     board::{Board, Change},
     mail::{Mailbox, Row},
+    names::slug,
     orchestrate::{Cards, Phases, Plan, Row as CardRow},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -73,6 +74,15 @@ pub enum FoldError {
         /// Why not.
         why: String,
     },
+}
+
+/// The stream of that kind which `owner` calls `name`, unless that can be no name. Names that agents'
+/// ids do not tell apart are one.
+pub(crate) fn stream(kind: &str, owner: &str, name: &str) -> Option<StreamId> {
+    let is_name = !name.trim().is_empty()
+        && name.chars().count() <= 100
+        && !name.chars().any(|c| c.is_control() || c == '/');
+    is_name.then(|| format!("{kind}{owner}/{}", slug(name)).into())
 }
 
 /// Folds a stream; gives the number of its last row too.

@@ -284,19 +284,16 @@ impl Mail {
 
     /// The name behind an address; that of another owner's mailbox looks absent.
     fn local<'a>(&self, address: &'a str) -> Result<&'a str, MailError> {
-        let name = match address.split_once('/') {
-            Some((owner, name)) if *owner == *self.owner => name,
-            Some(_) => return Err(MailError::NoSuchMailbox(address.to_owned())),
-            None => address,
-        };
-        let is_name = !name.trim().is_empty()
-            && name.chars().count() <= 100
-            && !name.chars().any(|c| c.is_control() || c == '/');
-        is_name.then_some(name).ok_or_else(|| MailError::BadName(address.to_owned()))
+        match address.split_once('/') {
+            Some((owner, name)) if *owner == *self.owner => Ok(name),
+            Some(_) => Err(MailError::NoSuchMailbox(address.to_owned())),
+            None => Ok(address),
+        }
     }
 
     fn stream(&self, address: &str) -> Result<StreamId, MailError> {
-        Ok(format!("{MAIL}{}/{}", self.owner, slug(self.local(address)?)).into())
+        let bad = || MailError::BadName(address.to_owned());
+        folds::stream(MAIL, &self.owner, self.local(address)?).ok_or_else(bad)
     }
 
     async fn mailboxes(&self) -> Result<Vec<StreamId>, MailError> {

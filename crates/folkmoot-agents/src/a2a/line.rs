@@ -61,7 +61,7 @@ impl Line {
         let unfit = |text: String| Failure::new(FailureKind::Config, text);
         let url = Url::parse(&a2a.url).map_err(|error| unfit(format!("its address: {error}")))?;
         let held = |name: &Arc<str>| {
-            let key = world.ours.get(&**name).filter(|key| !key.trim().is_empty());
+            let key = world.machine.ours.get(&**name).filter(|key| !key.trim().is_empty());
             let none = || Failure::new(FailureKind::Auth, format!("there is no key: set {name}"));
             key.map(|key| Secret::new(key)).ok_or_else(none)
         };

@@ -9,11 +9,7 @@ mod line;
 mod task;
 
 use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
@@ -26,7 +22,7 @@ use folkmoot_core::{
     render,
     team::A2a,
 };
-use folkmoot_runtime::backend::{Delta, OnDelta, Request, Response};
+use folkmoot_runtime::backend::{OnDelta, Request, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -34,11 +30,12 @@ use tokio::time::sleep;
 use self::{line::Line, task::Course};
 use crate::{
     cli,
-    gate::Gate,
     http::Http,
+    machine::{Done, Machine},
     parting,
     patience::Patience,
-    retry::{Backoff, Failure, Persisted, Terms},
+    retry::Failure,
+    usage::unreported,
 };
 
 /// How long to wait before a task is looked at again: at first, and at most.
@@ -52,9 +49,7 @@ const PARTING: Duration = Duration::from_secs(2);
 pub(crate) struct World<'a> {
     pub(crate) http: &'a Http,
     pub(crate) patience: &'a Patience,
-    pub(crate) backoff: &'a Backoff,
-    /// The environment of this process, where keys are.
-    pub(crate) ours: &'a BTreeMap<String, String>,
+    pub(crate) machine: Machine<'a>,
 }
 
 /// Sends `a2a` what is asked, and follows its task to the end, as often as the agent's retries allow.
@@ -65,29 +60,21 @@ pub(crate) async fn perform(
     request: &Request,
     on_delta: OnDelta<'_>,
 ) -> Response {
-    let thread = Thread::of(&request.messages);
-    let prompt = cli::prompt(&request.messages[thread.from..]);
-    let (gate, attempts) = (Gate::default(), AtomicU32::new(0));
-    let terms = Terms {
-        retries: request.agent.retries,
-        is_metered: false,
-        gate: &gate,
-        backoff: world.backoff,
-    };
-    let attempt = || async {
+    let thread = &Thread::of(&request.messages);
+    let prompt = &cli::prompt(&request.messages[thread.from..]);
+    let attempts = &AtomicU32::new(0);
+    let attempt = || async move {
         let nth = attempts.fetch_add(1, Ordering::Relaxed);
-        let (line, streams) = Line::open(a2a, world).await?;
-        let sent = message(request, nth, &thread, &prompt, line.tenant());
-        let followed = follow(&line, streams, &sent, on_delta).await;
-        followed.map_err(|it| Failure { usage: cli::unreported(prompt.len(), 0), ..it })
+        let named = |it: Failure| Failure { text: format!("{a2a}: {}", it.text), ..it };
+        let (line, streams) = Line::open(a2a, world).await.map_err(named)?;
+        let sent = message(request, nth, thread, prompt, line.tenant());
+        let used = unreported(prompt.len(), 0);
+        match follow(&line, streams, &sent, on_delta).await {
+            Ok(answer) => Ok(Done { answer, used: None }),
+            Err(failure) => Err(Failure { usage: used, ..named(failure) }),
+        }
     };
-    let named = |failure: Failure| Failure { text: format!("{a2a}: {}", failure.text), ..failure };
-    let attempt = || async { attempt().await.map_err(named) };
-    let Persisted { outcome, wasted } =
-        terms.persist(|why| on_delta(Delta::Retry(why)), attempt).await;
-    let used = outcome.as_ref().map(|it| cli::unreported(prompt.len(), it.text.len()));
-    let usage = wasted + used.unwrap_or_default();
-    Response { outcome: outcome.map(Arc::new), usage }
+    world.machine.persist(a2a, request, prompt.len(), on_delta, attempt).await
 }
 
 async fn follow(

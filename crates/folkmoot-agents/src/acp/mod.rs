@@ -23,7 +23,7 @@ use std::{
 
 use agent_client_protocol::v1::schema;
 use folkmoot_core::{
-    call::{Answer, FailureKind, Tokens, Usage},
+    call::{FailureKind, Tokens, Usage},
     session::Session,
     team::{Acp, CliProgram},
 };
@@ -39,11 +39,12 @@ use self::{
 };
 use crate::{
     cli::{self, LONGEST, presets, records},
-    machine::Machine,
+    machine::{Done, Machine},
     parting,
     process::{self, Beyond, Exit, Process, Ran, Running},
-    retry::{Failure, Persisted, Terms},
+    retry::Failure,
     tools::Handed,
+    usage::unreported,
 };
 
 /// How long an agent may take to stop once it is told that nobody waits for it, and how long to end by
@@ -69,21 +70,9 @@ pub(crate) async fn perform(
     request: &Request,
     on_delta: OnDelta<'_>,
 ) -> Response {
-    let prompt = cli::prompt(&request.messages);
-    let gate = machine.gates.of(&acp.to_string());
-    let retries = request.agent.retries;
-    let is_metered = request.max_output_tokens.is_some();
-    let terms = Terms { retries, is_metered, gate: &gate, backoff: machine.backoff };
-    let tell = |text: &str| on_delta(Delta::Retry(text));
-    let attempt = || have_turn(Turn::new(acp, machine, request, &prompt), on_delta);
-    let Persisted { outcome, wasted } = terms.persist(tell, attempt).await;
-    match outcome {
-        Ok(Done { answer, used }) => {
-            let used = used.unwrap_or_else(|| cli::unreported(prompt.len(), answer.text.len()));
-            Response { outcome: Ok(Arc::new(answer)), usage: wasted + used }
-        }
-        Err(fault) => Response { outcome: Err(fault), usage: wasted },
-    }
+    let prompt = &cli::prompt(&request.messages);
+    let attempt = || have_turn(Turn::new(acp, machine, request, prompt), on_delta);
+    machine.persist(acp, request, prompt.len(), on_delta, attempt).await
 }
 
 /// Has a turn. Whoever no longer waits cancels it: the agent is told so, and ended with all that it has
@@ -102,7 +91,7 @@ async fn have_turn(
     }
     waiting.outcome().await.map_err(|failure| match failure.kind {
         FailureKind::Spawn | FailureKind::Unsupported => failure,
-        _ => Failure { usage: cli::unreported(read, desk.spoken()), ..failure },
+        _ => Failure { usage: unreported(read, desk.spoken()), ..failure },
     })
 }
 
@@ -131,14 +120,6 @@ impl Drop for Waiting {
             });
         }
     }
-}
-
-/// A turn that is over.
-#[derive(Debug)]
-struct Done {
-    answer: Answer,
-    /// What it used, if it tells.
-    used: Option<Usage>,
 }
 
 /// One turn of an agent, from its start to its end.
@@ -201,7 +182,7 @@ impl Turn {
 
     async fn run(self) -> Result<Done, Failure> {
         let began = Instant::now();
-        let (mut running, stdin, stdout) = Running::begin(&self.process())
+        let (running, stdin, stdout) = Running::begin(&self.process())
             .await
             .map_err(|error| cli::unstarted(&self.acp, &error))?;
         let noise = Arc::new(AtomicU64::new(0));

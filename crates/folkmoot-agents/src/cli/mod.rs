@@ -15,12 +15,11 @@ use std::{
     fmt,
     io::{self, Write as _},
     path::Path,
-    sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
 use folkmoot_core::{
-    call::{Again, FailureKind, Tokens, Usage},
+    call::{Again, FailureKind},
     render::{Message, Role},
     team::{Cli, CliInput, Sandbox},
 };
@@ -29,10 +28,10 @@ use tempfile::NamedTempFile;
 
 use self::{presets::Start, records::Told};
 use crate::{
-    machine::Machine,
+    machine::{Done, Machine},
     process::{self, Beyond, Process, Ran},
-    retry::{Failure, Persisted, Terms},
-    usage::estimated_tokens,
+    retry::Failure,
+    usage::unreported,
 };
 
 /// How long a call may take that no clock of its run ends.
@@ -54,28 +53,13 @@ pub(crate) async fn perform(
     request: &Request,
     on_delta: OnDelta<'_>,
 ) -> Response {
-    let prompt = prompt(&request.messages);
-    let gate = machine.gates.of(&cli.to_string());
-    let retries = request.agent.retries;
-    let is_metered = request.max_output_tokens.is_some();
-    let terms = Terms { retries, is_metered, gate: &gate, backoff: machine.backoff };
-    let tell = |text: &str| on_delta(Delta::Retry(text));
-    let attempt = || ask(cli, machine.ours, request, &prompt);
-    let Persisted { outcome, wasted } = terms.persist(tell, attempt).await;
-    match outcome {
-        Ok(Told { answer, usage }) => {
-            on_delta(Delta::Text(&answer.text));
-            let usage = usage.unwrap_or_else(|| unreported(prompt.len(), answer.text.len()));
-            Response { outcome: Ok(Arc::new(answer)), usage: wasted + usage }
-        }
-        Err(fault) => Response { outcome: Err(fault), usage: wasted },
-    }
-}
-
-/// What nobody reported.
-pub(crate) fn unreported(read: usize, written: usize) -> Usage {
-    let (input, output) = (estimated_tokens(read), estimated_tokens(written));
-    Usage { tokens: Tokens { input, output, ..Tokens::default() }, cost: None, estimated: true }
+    let prompt = &prompt(&request.messages);
+    let attempt = || async move {
+        let Told { answer, usage: used } = ask(cli, machine.ours, request, prompt).await?;
+        on_delta(Delta::Text(&answer.text));
+        Ok(Done { answer, used })
+    };
+    machine.persist(cli, request, prompt.len(), on_delta, attempt).await
 }
 
 async fn ask(

@@ -1,9 +1,9 @@
 //! Coding agents as programs of these tests play them: rules.md §12.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc};
 
 use folkmoot_core::{
-    call::{Fault, Outcome},
+    call::{Fault, Outcome, Tokens, Usage},
     check::Environment,
     gate::Workspace,
     team::{Agent, CliOutput, CliProgram, OwnProgram, Target},

@@ -34,7 +34,7 @@ use tokio::{
 use super::{Result, lines::Lines, remote, server::Place};
 use crate::{
     Secrets,
-    process::{self, Beyond, Exit, Process, Serving, unstarted},
+    process::{self, Beyond, Process, Running, unstarted},
 };
 
 /// How much of what a server writes on its error output is kept, in bytes.
@@ -50,7 +50,7 @@ const TOLD: Duration = Duration::from_millis(200);
 pub(super) struct Connection {
     name: Arc<str>,
     service: RunningService<RoleClient, Ours>,
-    process: Mutex<Option<Serving>>,
+    process: Mutex<Option<Running>>,
     noise: Arc<AtomicU64>,
     changed: Arc<AtomicBool>,
     secrets: Secrets,
@@ -106,10 +106,10 @@ impl Connection {
                 match us.serve(lines).await {
                     Ok(service) => (service, Some(process)),
                     Err(error) => {
-                        let ended = ending(&process).await.map(|exit| exit.to_string());
+                        let ended = process.ended_within(TOLD).await.map(|exit| exit.to_string());
                         let why = ended.unwrap_or_else(|| error.to_string());
                         let errors = process.errors();
-                        process.end().await;
+                        process.wind_down().await;
                         return Err(refused(why, &errors));
                     }
                 }
@@ -214,7 +214,7 @@ impl Connection {
             ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
                 let process = self.process.lock().await;
                 let (how, errors) = match &*process {
-                    Some(process) => (ending(process).await, process.errors()),
+                    Some(process) => (process.ended_within(TOLD).await, process.errors()),
                     None => (None, String::new()),
                 };
                 let how = how.map(|how| format!(" ({how})")).unwrap_or_default();
@@ -234,7 +234,7 @@ impl Connection {
     pub(super) async fn close(&self) {
         self.service.cancellation_token().cancel();
         if let Some(process) = self.process.lock().await.take() {
-            process.end().await;
+            process.wind_down().await;
         }
     }
 }
@@ -264,7 +264,7 @@ async fn start(
     variables: &BTreeMap<Arc<str>, Arc<str>>,
     place: &Place,
     ours: &BTreeMap<String, String>,
-) -> Result<(Serving, tokio::process::ChildStdin, tokio::process::ChildStdout)> {
+) -> Result<(Running, tokio::process::ChildStdin, tokio::process::ChildStdout)> {
     let argv: Vec<String> = command.iter().map(ToString::to_string).collect();
     let policy = Environment { set: variables.clone(), ..Environment::default() };
     let environment = process::environment(&policy, ours);
@@ -282,14 +282,7 @@ async fn start(
         merged: false,
     };
     let what = format!("{} of MCP server {name}", argv.first().map_or("", |it| it));
-    Serving::begin(&process).await.map_err(|error| unstarted(what, &error))
-}
-
-/// How a program has ended, if it has.
-async fn ending(process: &Serving) -> Option<Exit> {
-    let mut ended = process.ended();
-    let ended = tokio::time::timeout(TOLD, ended.wait_for(Option::is_some)).await;
-    ended.ok()?.ok().and_then(|exit| *exit)
+    Running::begin(&process).await.map_err(|error| unstarted(what, &error))
 }
 
 fn behind(errors: &str) -> String {

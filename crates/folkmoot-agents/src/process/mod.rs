@@ -9,7 +9,6 @@ mod output;
 mod proc;
 mod running;
 mod sandbox;
-mod serve;
 mod talk;
 mod tree;
 
@@ -38,7 +37,6 @@ pub use self::{orphans::end_orphans, sandbox::unenforceable};
 pub(crate) use self::{
     output::Excerpt,
     running::Running,
-    serve::Serving,
     talk::{Silence, Talk},
 };
 use self::{

@@ -170,3 +170,11 @@ fn what_cannot_be_is_refused_with_its_place_and_foreign_text_cannot_act() {
     assert!(page.contains("from ann · 问") && page.contains("  你好␛"), "{page}");
     assert!(page.contains("\n  from boss"), "{page}");
 }
+
+#[test]
+fn an_owner_that_could_be_taken_for_another_s_mailbox_is_refused() {
+    let bench = bench();
+    std::fs::write(bench.path("folkmoot.toml"), "owner = \"ann/x\"\n").expect("it can be written");
+    let refused = mail_that_ends(&bench, &["inbox"], 2);
+    assert_eq!(refused["error"]["code"], "bad_config", "{refused}");
+}

@@ -35,6 +35,8 @@ fn a_plan_is_a_record_and_calls_nobody() {
     assert_eq!(refused(&bench, &["plan", "  "]), "task_required");
     assert_eq!(refused(&bench, &["plan", "x", "--task-id", "T001"]), "task_id_exists");
     assert_eq!(refused(&bench, &["execute", "T001"]), "not_materialized");
+    let near = asked(&bench, &["phase-pln"], 2);
+    assert_eq!(near["error"]["help"], "did you mean \"phase-plan\"?");
     let unknown = asked(&bench, &["ship"], 2);
     assert_eq!(unknown["error"]["code"], "unknown_action");
     assert_eq!(unknown["error"]["allowed"][7], "merge");

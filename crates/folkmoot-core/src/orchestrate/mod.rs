@@ -23,7 +23,7 @@ pub use self::{
     role::Role,
     template::{Release, Template},
 };
-use crate::request::Refused;
+use crate::{names::suggestion, request::Refused};
 
 /// Why a request is refused: each of its faults.
 pub type Refusals = Vec<Refused>;
@@ -38,7 +38,9 @@ pub fn action(name: &str) -> Result<&'static str, Refusals> {
     let known = ACTIONS.into_iter().find(|action| *action == name);
     known.ok_or_else(|| {
         let message = format!("there is no action {}", crate::diagnostic::quoted(&name));
-        vec![Refused { allowed: texts(&ACTIONS), ..refused("unknown_action", message) }]
+        let near = suggestion(&name, ACTIONS);
+        let help = Some(near.unwrap_or_else(|| format!("there are: {}", ACTIONS.join(", "))));
+        vec![Refused { help, allowed: texts(&ACTIONS), ..refused("unknown_action", message) }]
     })
 }
 

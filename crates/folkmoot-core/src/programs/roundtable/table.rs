@@ -139,23 +139,10 @@ pub(crate) fn before(known: &Known, key: Option<&Key>) -> Vec<Key> {
             break;
         }
         asked = entry.asked;
-        let board = prompt.parts.iter().find_map(|part| match part {
-            Part::Board { since, replies, .. } => Some((since, replies)),
-            Part::Task
-            | Part::Say(_)
-            | Part::Quote(_)
-            | Part::Own(_)
-            | Part::Handed { .. }
-            | Part::Result(_)
-            | Part::Returned { .. }
-            | Part::Told { .. }
-            | Part::Memory(_)
-            | Part::Findings(_) => None,
-        });
-        next = match board {
+        next = match prompt.parts.iter().find_map(Part::board) {
             Some((since, replies)) => {
                 parts.push(replies);
-                since.as_ref()
+                since
             }
             None => prompt.continues.as_ref(),
         };
