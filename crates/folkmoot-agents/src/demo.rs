@@ -3,7 +3,8 @@
 //! It reads what any model would read: the last message, and in the first one what the task is about.
 //! Equal requests get equal replies. Each agent has one point to make; who is shown the points of
 //! others carries them on, so judges and supervisors end with what the whole team said, and a draft
-//! that has been through all hands stays as it is.
+//! that has been through all hands stays as it is. Who reviews finds fault once, and is content when
+//! that was heard; who sits at a round table passes once the point is made.
 
 use folkmoot_core::{
     call::{Answer, Usage},
@@ -39,7 +40,13 @@ fn reply(agent: &Agent, messages: &[Message]) -> String {
     let topic = Topic::of(task);
     let (asked, quotes) = unquoted(last);
     let point = topic.point_of(&agent.name, agent.description.as_deref());
-    if asked.lines().any(|line| line.starts_with("vote:")) {
+    let mut said = messages.iter().filter(|message| message.role != Role::System);
+    let is_made = said.any(|message| message.content.contains(&point));
+    if asked.contains("\"verdict\"") {
+        verdict(&point, is_made)
+    } else if asked.contains("PASS") && is_made {
+        "PASS".to_owned()
+    } else if asked.lines().any(|line| line.starts_with("vote:")) {
         vote(&quotes, agent)
     } else if asked.contains("\"tasks\"") {
         plan(&asked, &topic)
@@ -82,6 +89,17 @@ fn unquoted(message: &str) -> (String, Vec<Quote>) {
 /// The first of the others gets the vote, so that a team of three or more has a winner.
 fn vote(quotes: &[Quote], voter: &Agent) -> String {
     format!("vote:{}", quotes.first().map_or(&*voter.name, |other| &other.from))
+}
+
+/// What a review comes to: the point is a finding until it stands in the work.
+fn verdict(point: &str, is_made: bool) -> String {
+    let (verdict, findings) = if is_made {
+        ("PASS", Vec::new())
+    } else {
+        ("ISSUES", vec![json!({ "severity": "major", "text": point })])
+    };
+    let object = json!({ "verdict": verdict, "findings": findings, "summary": point });
+    format!("```json\n{object}\n```")
 }
 
 /// The most workers that a plan employs.
@@ -309,6 +327,30 @@ mod tests {
         assert_eq!(agents, ["researcher", "运营", "QA Lead"]);
         assert_eq!(tasks[1]["depends_on"], json!([]));
         assert_eq!(tasks[2]["depends_on"], json!(["t1", "t2"]));
+    }
+
+    #[test]
+    fn a_review_finds_fault_until_its_point_was_heard() {
+        let review = |memory: &str| {
+            let form = "Reply with PASS or ISSUES:\n{\"verdict\": \"PASS\", \"findings\": []}";
+            let quote = format!("<reply from=\"memory\" key=\"k\">\n{memory}\n</reply>");
+            let reply = replied(agent("reviewer", None), &[&format!("hi\n\n{quote}\n\n{form}")]);
+            let object = reply.trim_start_matches("```json\n").trim_end_matches("\n```");
+            serde_json::from_str::<Value>(object).expect("it is JSON")
+        };
+        let first = review("- coder: one.");
+        assert_eq!(first["verdict"], "ISSUES");
+        let finding = first["findings"][0]["text"].as_str().expect("it has a finding").to_owned();
+        assert_eq!(review(&format!("- {finding}\n- coder: one."))["verdict"], "PASS");
+    }
+
+    #[test]
+    fn who_has_made_the_point_at_a_round_table_passes() {
+        let form = "If you have nothing to add, reply with PASS alone.";
+        let first = replied(agent("critic", None), &[&format!("hi\n\n{form}")]);
+        assert!(first.contains("- critic: "), "{first}");
+        let quote = format!("<reply from=\"critic\" as=\"entry 1\">\n{first}\n</reply>");
+        assert_eq!(replied(agent("critic", None), &[&format!("hi\n\n{form}\n\n{quote}")]), "PASS");
     }
 
     #[test]

@@ -258,6 +258,16 @@ fn sound(team: &Team) -> Option<String> {
 }
 
 fn in_words(bounds: &Bounds) -> String {
+    let started = bounds.total.started.max;
+    if let Some(started) = started.filter(|started| *started > bounds.total.calls.max) {
+        let turns = match (bounds.total.calls.min, bounds.total.calls.max) {
+            (1, 1) => "1 turn".to_owned(),
+            (least, most) if least == most => format!("{most} turns"),
+            (least, most) => format!("{least} to {most} turns"),
+        };
+        let calls = figures::grouped(started);
+        return format!("sound: a run takes {turns}, with tools and retries at most {calls} calls");
+    }
     let calls = match (bounds.total.calls.min, bounds.total.calls.max) {
         (1, 1) => return "sound: a run takes 1 call".to_owned(),
         (least, most) if least == most => format!("{most} calls"),

@@ -124,6 +124,12 @@ fn how_to_go_on(
         Status::Deadline if outcome.reason.as_deref() == Some("max_wall_time") => {
             Some("its time ran out; raise `--timeout`".to_owned())
         }
+        Status::BoundReached if outcome.reason.as_deref() == Some("findings_remain") => {
+            Some(format!("the last review is not content; `folkmoot retry {id}` tries again"))
+        }
+        Status::BoundReached if outcome.record.contains_key("board") => Some(
+            "it came to its bound; raise `max_posts` or `max_turns` in the team file".to_owned(),
+        ),
         Status::BoundReached => Some(
             "it came to its bound; raise `--rounds` of a strategy, or the bound in the team file"
                 .to_owned(),

@@ -20,6 +20,26 @@ collaboration:
 "#;
 
 #[test]
+fn turns_with_tools_are_told_from_calls() {
+    let bench = Bench::with_team(
+        "agents:
+  - name: a
+    grants: [file.read]
+    max_steps: 2
+    script: { replies: [{ tool_calls: [{ name: file.read, arguments: { path: a } }] }, x] }
+collaboration: { strategy: sequential }",
+    );
+    check(
+        &bench,
+        bench.call(["check", "team.yaml"]),
+        expect![[r#"
+            exit 0
+            > sound: a run takes 1 turn, with tools and retries at most 3 calls
+        "#]],
+    );
+}
+
+#[test]
 fn a_sound_team_takes_so_many_calls() {
     let bench = Bench::with_team(
         "agents: [{ name: 产品, demo: true }, { name: 研发, demo: true }]
