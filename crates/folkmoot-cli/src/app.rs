@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use folkmoot_agents::{Agents, Archive, Inspector, Providers, Secrets, Starter, Workbench};
 use folkmoot_runtime::{
     engine::{Engine, EngineError, RunId},
-    export,
+    export, refusals,
     store::SqliteStore,
     tools::NoTools,
 };
@@ -165,7 +165,7 @@ impl App {
         let agents = agents.with_environment(config::environment()).with_closed(self.closed()?);
         let store = SqliteStore::open(self.state_file()?);
         let store = store.map_err(|error| {
-            Refusal::new("unusable_store", error.to_string()).help(exit::ELSEWHERE)
+            Refusal::new("unusable_store", error.to_string()).help(refusals::ELSEWHERE)
         })?;
         let (store, tools) = (Arc::new(store), Arc::new(self.workbench()?));
         let engine = Engine::new(store, Arc::new(agents), tools, "folkmoot");
@@ -275,10 +275,4 @@ pub(crate) fn user() -> String {
 pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// A moment in microseconds since 1970, as programs write it.
-pub(crate) fn rfc3339(micros: u64) -> String {
-    let moment = jiff::Timestamp::from_microsecond(i64::try_from(micros).unwrap_or(i64::MAX));
-    moment.map(|moment| moment.to_string()).unwrap_or_default()
 }

@@ -7,9 +7,11 @@ mod app;
 mod commands;
 mod config;
 mod exit;
+#[expect(dead_code, reason = "the servers that use it come next")]
+mod office;
 mod terminal;
 
-use std::{process::ExitCode, time::Duration};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use clap::Parser;
@@ -35,12 +37,12 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return exit::misused(&error),
     };
-    let app = App::new(global.printing(command.output()));
+    let app = Arc::new(App::new(global.printing(command.output())));
     let exit = run(command, &app).unwrap_or_else(|error| exit::report(&error, &app));
     exit.into()
 }
 
-fn run(command: Command, app: &App) -> Result<Exit> {
+fn run(command: Command, app: &Arc<App>) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     // Output is waited for in here, where Ctrl-C is still listened to.
     let exit = runtime.block_on(async {

@@ -26,6 +26,7 @@ pub mod names;
 pub mod orchestrate;
 pub mod plan;
 pub mod programs;
+pub mod refusal;
 pub mod render;
 pub mod replay;
 pub mod request;

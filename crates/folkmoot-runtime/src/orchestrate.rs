@@ -8,7 +8,7 @@ use folkmoot_core::{
         Assignment, Card, Cards, Event, Issue, Judgement, Mark, Materialized, Phases, Plan,
         PlanRequest, Refusals, Row, Template,
     },
-    request::Refused,
+    refusal::Refusal,
 };
 use serde_json::Value;
 use thiserror::Error;
@@ -50,8 +50,7 @@ impl From<Refusals> for DeskError {
 impl DeskError {
     /// A refusal with one fault.
     pub fn refused(code: &'static str, message: impl Into<String>) -> DeskError {
-        let (help, allowed) = (None, Vec::new());
-        DeskError::Refused(vec![Refused { code, message: message.into(), help, allowed }])
+        DeskError::Refused(vec![Refusal::new(code, message)])
     }
 }
 

@@ -1,7 +1,7 @@
 use anyhow::Result;
 use clap::Args;
-use folkmoot_core::{key::Key, known::Known, view};
-use folkmoot_runtime::engine::EngineError;
+use folkmoot_core::view;
+use folkmoot_runtime::{engine::EngineError, questions};
 
 use super::{
     drive::{drive, tell},
@@ -39,10 +39,10 @@ impl Answer {
         }
         let (engine, id) = app.engine_and_run(&self.run).await?;
         let loaded = engine.load(&id).await?;
-        let key = meant(loaded.run.known(), id.as_str(), self.key.as_deref())?;
+        let key = questions::meant(loaded.run.known(), id.as_str(), self.key.as_deref())?;
         let engine = Team::engine_for(app, engine, &loaded.spec, None)?;
         if !engine.answer(&id, &key, text.into()).await? {
-            return Err(no_question(id.as_str()).into());
+            return Err(questions::no_question(id.as_str()).into());
         }
         match engine.resume(&id).await {
             Ok(driver) => drive(driver, app).await,
@@ -57,31 +57,4 @@ impl Answer {
             Err(error) => Err(error.into()),
         }
     }
-}
-
-/// The open question that is meant: the one of that key, or the only one.
-fn meant(known: &Known, run: &str, key: Option<&str>) -> Result<Key, Refusal> {
-    let open: Vec<String> = known.questions().map(|(key, _)| key.to_string()).collect();
-    match (key, &open[..]) {
-        (_, []) => Err(no_question(run)),
-        (None, [only]) => Ok(Key::parse(only)),
-        (Some(key), _) if open.iter().any(|it| it == key) => Ok(Key::parse(key)),
-        (None, _) => {
-            let message = format!("run {run} asks {} questions", open.len());
-            let help = format!("say with --key which one is meant: {}", open.join(", "));
-            let refusal = Refusal::new("ambiguous_question", message).help(help);
-            Err(Refusal { allowed: open, ..refusal })
-        }
-        (Some(key), _) => {
-            let message = format!("run {run} has no open question {key}");
-            let help = format!("open: {}", open.join(", "));
-            let refusal = Refusal::new("unknown_question", message).help(help);
-            Err(Refusal { allowed: open, ..refusal })
-        }
-    }
-}
-
-fn no_question(run: &str) -> Refusal {
-    let help = format!("`folkmoot show {run}` tells how it stands");
-    Refusal::new("no_open_question", format!("run {run} asks nobody anything")).help(help)
 }

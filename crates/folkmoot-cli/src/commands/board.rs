@@ -1,7 +1,7 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use folkmoot_core::{board::Post as Entry, mail::Party};
-use folkmoot_runtime::boards::{BoardError, Boards};
+use folkmoot_runtime::{boards::Boards, told};
 use serde_json::{Value, json};
 
 use super::team::from_stdin_if_asked;
@@ -83,13 +83,9 @@ impl Board {
         match self.action {
             Action::Show { board, after, topic, limit } => {
                 let delta = boards.show(&board, after, topic.as_deref(), limit).await;
-                let delta = delta.map_err(refused)?;
+                let delta = delta.map_err(Refusal::from)?;
                 if app.wants_json() {
-                    let mut told = json!(delta);
-                    for entry in told["entries"].as_array_mut().into_iter().flatten() {
-                        entry["at"] = app::rfc3339(entry["at"].as_u64().unwrap_or_default()).into();
-                    }
-                    app.print_json(&told);
+                    app.print_json(&told::delta(&delta));
                 } else {
                     app.print(&shared::page(&app.page(), &delta, app::now()));
                 }
@@ -98,11 +94,11 @@ impl Board {
                 let (text, refs) = (from_stdin_if_asked(text)?.into(), refs.into_iter());
                 let entry =
                     Entry { topic: topic.into(), text, refs: refs.map(Into::into).collect() };
-                let seq = boards.post(&by, &board, entry).await.map_err(refused)?;
-                told(app, &json!({ "seq": seq }), &format!("entry {seq} is on board {board}"));
+                let seq = boards.post(&by, &board, entry).await.map_err(Refusal::from)?;
+                tell(app, &json!({ "seq": seq }), &format!("entry {seq} is on board {board}"));
             }
             Action::Get { board, key } => {
-                let (version, cell) = boards.get(&board, &key).await.map_err(refused)?;
+                let (version, cell) = boards.get(&board, &key).await.map_err(Refusal::from)?;
                 if app.wants_json() {
                     app.print_json(&json!({ "version": version, "cell": cell }));
                 } else if let Some(cell) = cell {
@@ -114,8 +110,8 @@ impl Board {
             Action::Set { board, key, value, expect } => {
                 let value = serde_json::from_str(&value).unwrap_or(Value::String(value));
                 let version = boards.set(&by, &board, &key, &value, expect).await;
-                let version = version.map_err(refused)?;
-                told(
+                let version = version.map_err(Refusal::from)?;
+                tell(
                     app,
                     &json!({ "version": version }),
                     &format!("{key} is at version {version}"),
@@ -126,7 +122,7 @@ impl Board {
     }
 }
 
-fn told(app: &App, told: &Value, text: &str) {
+fn tell(app: &App, told: &Value, text: &str) {
     if app.wants_json() {
         app.print_json(told);
     } else {
@@ -137,17 +133,4 @@ fn told(app: &App, told: &Value, text: &str) {
 /// A value as people read it: a text without its quotes.
 fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn refused(error: BoardError) -> anyhow::Error {
-    let help = match &error {
-        BoardError::Refused(folkmoot_core::board::Refused::Conflict { version, value, .. }) => {
-            Some(format!("it holds {value}; set it with --expect {version}"))
-        }
-        BoardError::Refused(folkmoot_core::board::Refused::BadValue { .. })
-        | BoardError::BadName(_) => None,
-        BoardError::Kept(_) => return error.into(),
-    };
-    let refusal = Refusal::new(error.code(), error.to_string());
-    Refusal { help, ..refusal }.into()
 }

@@ -1,19 +1,15 @@
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use folkmoot_core::view::Outcome;
-use serde_json::{Value, json};
+use folkmoot_core::request::{Kind, Request};
+use serde_json::Map;
 
 use super::{
-    drive::{drive_quietly, tell},
-    targets,
-    team::from_stdin_if_asked,
+    drive::carry_out,
+    team::{Team, from_stdin_if_asked},
 };
-use crate::{
-    app::{App, Output},
-    exit::Exit,
-};
+use crate::{app::App, exit::Exit};
 
 /// Gives one task to many agents or models at once; nobody sees anybody.
 #[derive(Debug, Args)]
@@ -36,55 +32,12 @@ pub(crate) struct Broadcast {
 
 impl Broadcast {
     pub(crate) async fn run(self, app: &App) -> Result<Exit> {
-        let targets: Vec<String> =
-            self.targets.split(',').map(|target| target.trim().to_owned()).collect();
-        let prompt = from_stdin_if_asked(self.prompt)?;
-        let team = targets::check(app, &targets, self.team, &prompt, self.timeout)?;
-        let means = team.means();
-        let spec = match team.within_budget(self.strict_budget).spec(app) {
-            Ok(spec) => spec,
-            Err(exit) => return Ok(exit),
-        };
-        let limits = spec.limits;
-        let agents = targets::agents(&spec, &targets);
-        // Kept until the result is printed: to close the store takes the disk its time.
-        let engine = means.given_to(app.engine()?);
-        let driver = engine.start(Arc::new(spec)).await?;
-        let (outcome, _) = drive_quietly(driver, app).await?;
-        if app.output() == Output::Json {
-            app.print_json(&record(&outcome, &agents));
-        } else {
-            tell(&outcome, &limits, app);
-        }
-        Ok(outcome.status.into())
+        let task = from_stdin_if_asked(self.prompt)?;
+        let request = Request::new(Kind::Broadcast, Map::new())
+            .with("targets", Some(self.targets))
+            .with("task", Some(task))
+            .with("timeout", self.timeout);
+        let team = Team::asked(app, request.clone(), self.team)?.within_budget(self.strict_budget);
+        carry_out(app, &request, team).await
     }
-}
-
-/// The record of collaborate.md §4: the results in the order of the targets, each with the agent that
-/// stood for it.
-fn record(outcome: &Outcome, agents: &[(String, Arc<str>)]) -> Value {
-    let none = Value::Null;
-    let responses = outcome.rounds.first().map_or(&none, |round| &round["responses"]);
-    let result = |(target, agent): &(String, Arc<str>)| {
-        let usage = outcome.meta.usage.agents.get(&**agent).copied().unwrap_or_default();
-        let response = &responses[&**agent];
-        match response.get("error") {
-            Some(error) => {
-                json!({ "target": target, "status": "error", "error": error, "usage": usage })
-            }
-            None => {
-                json!({ "target": target, "status": "success", "output": response, "usage": usage })
-            }
-        }
-    };
-    let results: Vec<Value> = agents.iter().map(result).collect();
-    let success = results.iter().filter(|result| result["status"] == "success").count();
-    let (total, error) = (results.len(), results.len() - success);
-    json!({
-        "run_id": outcome.run_id,
-        "state": targets::state(outcome.status),
-        "results": results,
-        "summary": { "total": total, "success": success, "error": error },
-        "comparison": null,
-    })
 }

@@ -1,21 +1,15 @@
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use folkmoot_core::{
-    diagnostic::Diagnostic,
-    request::{self, Refused},
-};
-use serde_json::Value;
+use folkmoot_core::request::{self, Kind, Request};
+use serde_json::{Map, Value};
 
 use super::{
-    drive::drive,
-    team::{Origin, Team, from_stdin_if_asked},
+    drive::carry_out,
+    team::{Team, from_stdin_if_asked},
 };
-use crate::{
-    app::App,
-    exit::{Exit, Refusal},
-};
+use crate::{app::App, exit::Exit};
 
 /// Lets roles work on one task by a ready-made pattern: review, consensus or debate.
 #[derive(Debug, Args)]
@@ -69,42 +63,13 @@ impl Collaborate {
             list(app);
             return Ok(Exit::DONE);
         }
-        let team = match self.team.clone() {
-            Some(file) => Origin::File(file),
-            None => Origin::Agents(Vec::new()),
-        };
-        let is_strict = self.strict_budget;
+        let (file, is_strict) = (self.team.clone(), self.strict_budget);
         let request = self.request()?;
-        let judged = request.judge();
-        let task = Some(judged.task.as_str()).filter(|task| !task.trim().is_empty());
-        let mut checked = None;
-        let mut found: Vec<Diagnostic> = Vec::new();
-        if !judged.overrides.is_empty() {
-            let team = Team::check(app, &team, task, &judged.overrides)?;
-            found.clone_from(&team.checked.diagnostics);
-            checked = Some(team);
-        }
-        let is_told_of_a_file = judged.refused.is_empty() && !app.wants_json();
-        let refused = request.refusals(judged, found, &app.config()?.catalog());
-        let refused = Refusal::all(refused.into_iter().map(Refusal::from));
-        let team = match (checked, refused) {
-            (None, None) => return Ok(Exit::USAGE),
-            (Some(team), Some(_)) if is_told_of_a_file => team,
-            (_, Some(refused)) => return Err(refused.into()),
-            (Some(team), None) => team,
-        };
-        let means = team.means();
-        let spec = match team.within_budget(is_strict).spec(app) {
-            Ok(spec) => spec,
-            Err(exit) => return Ok(exit),
-        };
-        // Kept until the result is printed: to close the store takes the disk its time.
-        let engine = means.given_to(app.engine()?);
-        let driver = engine.start(Arc::new(spec)).await?;
-        drive(driver, app).await
+        let team = Team::asked(app, request.clone(), file)?.within_budget(is_strict);
+        carry_out(app, &request, team).await
     }
 
-    fn request(self) -> Result<request::Collaborate> {
+    fn request(self) -> Result<Request> {
         let task = self.task.map(from_stdin_if_asked).transpose()?;
         let fields = [
             ("pattern", self.pattern),
@@ -117,7 +82,7 @@ impl Collaborate {
             ("signals", self.signals),
             ("workdir", self.workdir),
         ];
-        let request = request::Collaborate::default();
+        let request = Request::new(Kind::Collaborate, Map::new());
         Ok(fields.into_iter().fold(request, |request, (name, text)| request.with(name, text)))
     }
 }
@@ -133,12 +98,5 @@ fn list(app: &App) {
             pattern["roles"].as_array().into_iter().flatten().map(text).collect();
         let (name, description) = (text(&pattern["name"]), text(&pattern["description"]));
         app.print(&format!("{name:<9}  {description}\n{:<9}  roles: {}", "", roles.join(", ")));
-    }
-}
-
-impl From<Refused> for Refusal {
-    fn from(refused: Refused) -> Refusal {
-        let Refused { code, message, help, allowed } = refused;
-        Refusal { help, allowed, ..Refusal::new(code, message) }
     }
 }

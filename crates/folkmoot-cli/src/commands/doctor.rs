@@ -11,14 +11,14 @@ use folkmoot_core::{
     file::models::{Catalog, Resolved},
     team::{CliProgram, Target},
 };
-use folkmoot_runtime::store::SqliteStore;
+use folkmoot_runtime::{refusals::ELSEWHERE, store::SqliteStore, told};
 use serde_json::{Value, json};
 
 use super::models;
 use crate::{
     app::{self, App},
     config::{self, Config},
-    exit::{ELSEWHERE, Exit, Refusal},
+    exit::{Exit, Refusal},
     terminal::checkup::{self, Finding, State},
 };
 
@@ -331,7 +331,7 @@ fn locale() -> Finding {
 
 fn clock() -> Finding {
     let now = app::now();
-    let shown = app::rfc3339(now / 1_000_000 * 1_000_000);
+    let shown = told::rfc3339(now / 1_000_000 * 1_000_000);
     if now < WRITTEN {
         let message = format!("it is not {shown}: no certificate will be accepted");
         return Finding::bad("clock", message).help("set the clock".to_owned());

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use folkmoot_agents::end_orphans;
-use folkmoot_core::{limits::Limits, view::Outcome};
+use folkmoot_core::{limits::Limits, request::Request, view::Outcome};
 use folkmoot_runtime::driver::{Driven, Driver, Observer};
 use tokio_util::sync::CancellationToken;
 
+use super::team::Team;
 use crate::{
     app::{App, Output},
     exit::Exit,
@@ -17,6 +18,26 @@ use crate::{
         result,
     },
 };
+
+/// Runs the team of a request and prints what is told of it.
+pub(crate) async fn carry_out(app: &App, request: &Request, team: Team) -> Result<Exit> {
+    let means = team.means();
+    let spec = match team.spec(app) {
+        Ok(spec) => spec,
+        Err(exit) => return Ok(exit),
+    };
+    let (limits, form) = (spec.limits, request.form(&spec));
+    // Kept until the result is printed: to close the store takes the disk its time.
+    let engine = means.given_to(app.engine()?);
+    let driver = engine.start(Arc::new(spec)).await?;
+    let (outcome, driven) = drive_quietly(driver, app).await?;
+    if app.output() == Output::Json {
+        app.print_json(&form.record(&outcome, &driven.spec, &driven.run));
+    } else {
+        tell(&outcome, &limits, app);
+    }
+    Ok(outcome.status.into())
+}
 
 /// Drives a run and prints its result.
 pub(crate) async fn drive(driver: Driver, app: &App) -> Result<Exit> {

@@ -6,7 +6,10 @@ use folkmoot_core::{
     mail::{ATTEMPTS, Deliver, Draft, Party},
     time::Duration,
 };
-use folkmoot_runtime::mail::{Header, Mail as Mailboxes, MailError, Which};
+use folkmoot_runtime::{
+    mail::{Mail as Mailboxes, Which},
+    told,
+};
 use serde_json::{Value, json};
 
 use super::team::from_stdin_if_asked;
@@ -158,19 +161,19 @@ impl Mail {
 impl Send {
     async fn run(self, app: &App, mail: &Mailboxes, me: &str) -> Result<Exit> {
         if let Some(id) = &self.revive {
-            mail.revive(id).await.map_err(refused)?;
-            return Ok(told(app, &json!({ "id": id, "state": "PENDING" }), "can be read again"));
+            mail.revive(id).await.map_err(Refusal::from)?;
+            return Ok(tell(app, &json!({ "id": id, "state": "PENDING" }), "can be read again"));
         }
         if let Some(id) = &self.cancel {
-            mail.cancel(me, id).await.map_err(refused)?;
-            return Ok(told(app, &json!({ "id": id, "state": "CANCELLED" }), "is taken back"));
+            mail.cancel(me, id).await.map_err(Refusal::from)?;
+            return Ok(tell(app, &json!({ "id": id, "state": "CANCELLED" }), "is taken back"));
         }
         let to = self.to.clone().unwrap_or_default();
         let draft = self.draft()?;
         let from = Party { name: me.into(), ..Party::default() };
-        let sent = mail.send(&from, &to, draft).await.map_err(refused)?;
+        let sent = mail.send(&from, &to, draft).await.map_err(Refusal::from)?;
         let text = if sent.duplicate { "had been sent already" } else { "is sent" };
-        Ok(told(app, &json!(sent), text))
+        Ok(tell(app, &json!(sent), text))
     }
 
     fn draft(self) -> Result<Draft> {
@@ -206,9 +209,9 @@ impl Inbox {
         } else {
             mail.inbox(me, Which { future, all }, limit).await
         };
-        let headers = headers.map_err(refused)?;
+        let headers = headers.map_err(Refusal::from)?;
         if app.wants_json() {
-            app.print_json(&headers.iter().map(header).collect::<Vec<Value>>());
+            app.print_json(&headers.iter().map(told::header).collect::<Vec<Value>>());
         } else {
             app.print(&pages::headers(&app.page(), &headers, sent, app::now()));
         }
@@ -220,7 +223,7 @@ impl Read {
     async fn run(self, app: &App, mail: &Mailboxes, me: &str) -> Result<Exit> {
         let lease_s = self.lease.as_deref().map(|lease| seconds("--lease", lease)).transpose()?;
         let by = Party { name: me.into(), ..Party::default() };
-        let reading = mail.read(&by, self.id.as_deref(), lease_s).await.map_err(refused)?;
+        let reading = mail.read(&by, self.id.as_deref(), lease_s).await.map_err(Refusal::from)?;
         let Some(reading) = reading else {
             if app.wants_json() {
                 app.print_json(&Value::Null);
@@ -231,21 +234,14 @@ impl Read {
         };
         let message = &reading.message;
         if app.wants_json() {
-            let mut told = json!(message);
-            told["sent_at"] = app::rfc3339(message.sent_at).into();
-            let mut read =
-                json!({ "message": told, "lease": reading.lease, "attempt": reading.attempt });
-            if reading.phase_missed {
-                read["phase_missed"] = true.into();
-            }
-            app.print_json(&read);
+            app.print_json(&told::reading(&reading));
         } else {
             app.print(&pages::message(&app.page(), &reading, lease_s.is_some()));
         }
         if lease_s.is_none() {
             // What could not be printed was not read: it comes again.
             app.printed().context("it could not be printed, so it comes again")?;
-            mail.ack(me, &message.id, &reading.lease).await.map_err(refused)?;
+            mail.ack(me, &message.id, &reading.lease).await.map_err(Refusal::from)?;
         }
         Ok(Exit::DONE)
     }
@@ -256,11 +252,11 @@ impl Ack {
         let Ack { id, lease, extend } = self;
         if let Some(extend) = extend {
             let lease_s = seconds("--extend", &extend)?;
-            mail.extend(me, &id, &lease, Some(lease_s)).await.map_err(refused)?;
-            return Ok(told(app, &json!({ "id": id, "state": "LEASED" }), "is yours for longer"));
+            mail.extend(me, &id, &lease, Some(lease_s)).await.map_err(Refusal::from)?;
+            return Ok(tell(app, &json!({ "id": id, "state": "LEASED" }), "is yours for longer"));
         }
-        mail.ack(me, &id, &lease).await.map_err(refused)?;
-        Ok(told(app, &json!({ "id": id, "state": "ACKNOWLEDGED" }), "is done with"))
+        mail.ack(me, &id, &lease).await.map_err(Refusal::from)?;
+        Ok(tell(app, &json!({ "id": id, "state": "ACKNOWLEDGED" }), "is done with"))
     }
 }
 
@@ -268,40 +264,19 @@ impl Nack {
     async fn run(self, app: &App, mail: &Mailboxes, me: &str) -> Result<Exit> {
         let Nack { id, lease, delay } = self;
         let delay_s = seconds("--delay", &delay)?;
-        let state = mail.nack(me, &id, &lease, delay_s).await.map_err(refused)?;
-        Ok(told(app, &json!({ "id": id, "state": state }), "is given back"))
+        let state = mail.nack(me, &id, &lease, delay_s).await.map_err(Refusal::from)?;
+        Ok(tell(app, &json!({ "id": id, "state": state }), "is given back"))
     }
 }
 
 /// Tells what became of a message.
-fn told(app: &App, told: &Value, text: &str) -> Exit {
+fn tell(app: &App, told: &Value, text: &str) -> Exit {
     if app.wants_json() {
         app.print_json(told);
     } else {
         app.tell(&format!("message {} {text}", told["id"].as_str().unwrap_or_default()));
     }
     Exit::DONE
-}
-
-/// A header as programs read it, with moments they can read.
-fn header(header: &Header) -> Value {
-    let mut told = json!(header);
-    told["sent_at"] = app::rfc3339(header.sent_at).into();
-    if let Some(receipt) = &header.receipt {
-        told["receipt"]["at"] = app::rfc3339(receipt.at).into();
-    }
-    told
-}
-
-fn refused(error: MailError) -> anyhow::Error {
-    let message = error.to_string();
-    match &error {
-        MailError::Kept(_) => error.into(),
-        MailError::Refused(_)
-        | MailError::NoSuchMailbox(_)
-        | MailError::BadName(_)
-        | MailError::NoSuchRun(_) => Refusal::new(error.code(), message).into(),
-    }
 }
 
 /// A flag's time in whole seconds.
@@ -316,9 +291,7 @@ fn seconds(flag: &str, text: &str) -> Result<u64> {
 
 /// A moment in microseconds since 1970.
 fn moment(text: &str) -> Result<u64> {
-    let moment: Option<jiff::Timestamp> = text.parse().ok();
-    let micros = moment.and_then(|moment| u64::try_from(moment.as_microsecond()).ok());
-    micros.ok_or_else(|| {
+    told::moment(text).ok_or_else(|| {
         let message = format!("--at {text:?} is no moment");
         Refusal::new("bad_value", message).help("as in 2026-01-31T09:00:00Z").into()
     })

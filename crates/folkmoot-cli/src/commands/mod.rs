@@ -32,7 +32,6 @@ mod runs;
 mod schema;
 mod show;
 mod simulate;
-mod targets;
 mod team;
 mod undo;
 mod verify;
@@ -40,6 +39,8 @@ mod watch;
 
 use anyhow::Result;
 use clap::Subcommand;
+
+pub(crate) use self::team::Team;
 
 use crate::{
     app::{App, Output},

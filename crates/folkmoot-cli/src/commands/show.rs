@@ -3,11 +3,11 @@ use std::ffi::OsString;
 use anyhow::Result;
 use clap::Args;
 use folkmoot_core::view;
-use folkmoot_runtime::engine::Loaded;
+use folkmoot_runtime::{engine::Loaded, told};
 use serde_json::{Value, json};
 
 use crate::{
-    app::{self, App, Kept},
+    app::{App, Kept},
     exit::Exit,
     terminal::show,
 };
@@ -50,7 +50,7 @@ impl Show {
             None => view::calls(spec, run),
             Some(key) => vec![one_call(loaded, key)?],
         };
-        let calls: Vec<Value> = calls.iter().map(call).collect();
+        let calls: Vec<Value> = calls.iter().map(told::call).collect();
         let outcome = view::outcome(id.as_str(), spec, run, loaded.is_alive());
         let mut shown = json!({ "run": outcome, "calls": calls });
         if self.events {
@@ -87,14 +87,4 @@ fn one_call(loaded: &Loaded, key: &str) -> Result<view::CallView> {
 fn readings(loaded: &Loaded, key: &str) -> Result<view::Readings> {
     loaded.call(key)?;
     Ok(view::readings(&loaded.spec, &loaded.run, key).expect("the call is there"))
-}
-
-/// A call as programs read it, with moments they can read.
-fn call(call: &view::CallView) -> Value {
-    let mut shown = json!(call);
-    shown["asked_at"] = app::rfc3339(call.asked_at).into();
-    if let Some(at) = call.answered_at {
-        shown["answered_at"] = app::rfc3339(at).into();
-    }
-    shown
 }

@@ -15,9 +15,13 @@ use folkmoot_agents::{Clients, Providers, Secrets, unenforceable};
 use folkmoot_core::{
     check::{self, Checked, Environment, Input, Source},
     diagnostic::{Diagnostic, Severity},
-    file::overrides::{Given, Override},
+    file::{
+        models::Catalog,
+        overrides::{Given, Override},
+    },
     gate::Gate,
     programs::roles::Role,
+    request::{Judged, Members, Request},
     spec::{Collaboration, Recipe, Spec, TeamSource, Warning},
     team::{Agent, AgentId, Fallback, Sandbox, Target},
 };
@@ -28,7 +32,7 @@ use super::budget;
 use crate::{
     app::App,
     config,
-    exit::{Exit, Refusal},
+    exit::{self, Exit, Refusal},
     terminal::diagnostics,
 };
 
@@ -151,7 +155,7 @@ pub(crate) enum Origin {
     Agents(Vec<String>),
     DemoAgents(Vec<String>),
     Demo,
-    /// A file that Folkmoot writes itself, in words.
+    /// What would stand in a file, from a request or of Folkmoot's own.
     Text(String),
 }
 
@@ -243,9 +247,28 @@ pub(crate) struct Team {
     providers: Providers,
     /// What diagnostics call the text they point into.
     name: String,
+    /// The request that it was made for, with what is wrong with that.
+    asked: Option<(Request, Vec<Refusal>)>,
+    /// The names that can stand for a target.
+    targets: Vec<String>,
 }
 
 impl Team {
+    /// Checks the team that a request makes, or the one of a file beside it.
+    pub(crate) fn asked(app: &App, request: Request, file: Option<PathBuf>) -> Result<Team> {
+        let Judged { members, task, overrides, refused, .. } = request.judge(file.is_some());
+        let origin = file.map(Origin::File).or_else(|| members.map(Origin::from));
+        let Some(origin) = origin else {
+            let refusal = Refusal::all(request.refusals(refused, [], &[]));
+            return Err(refusal.expect("a request without a team is refused").into());
+        };
+        // Told already, by its own name.
+        let is_missing = refused.iter().any(|it| it.code == "task_required");
+        let task = Some(&*task).filter(|_| !is_missing);
+        let team = Team::check(app, &origin, task, &overrides)?;
+        Ok(Team { asked: Some((request, refused)), ..team })
+    }
+
     /// Checks a team; without a task only the team is checked.
     pub(crate) fn check(
         app: &App,
@@ -279,8 +302,15 @@ impl Team {
         };
         let home = config::home_dir();
         let place = |name: &str| place(&folder, home.as_deref(), name);
-        let read = |name: &str| read_text(&place(name)?);
-        let list = |name: &str| names_in(&place(name)?);
+        // Whoever sends a team must not learn by it what stands in files and variables here.
+        let is_sent = matches!(origin, Origin::Text(_));
+        let within = |name: &str| {
+            let sent = "a team that is no file names no files".to_owned();
+            if is_sent { Err(sent) } else { place(name) }
+        };
+        let read = |name: &str| read_text(&within(name)?);
+        let list = |name: &str| names_in(&within(name)?);
+        let variable = |name: &str| config::variable(name).filter(|_| !is_sent);
         let checked = check::check(&Input {
             source,
             name: &name,
@@ -288,13 +318,14 @@ impl Team {
             overrides,
             task,
             catalog: &catalog,
-            variable: &config::variable,
+            variable: &variable,
             read: &read,
             beside: &|folder, name| beside(Path::new(folder), name),
             list: &list,
             around: &[],
         });
-        Ok(Team { checked, providers, name: origin.place() })
+        let (asked, targets) = (None, targets(&catalog));
+        Ok(Team { checked, providers, name: origin.place(), asked, targets })
     }
 
     /// Checks the team of a recorded run again, with values of its file changed.
@@ -342,7 +373,8 @@ impl Team {
             list: &list,
             around: &[],
         });
-        Ok(Team { checked, providers, name: recipe.name.to_string() })
+        let (asked, targets) = (None, targets(&catalog));
+        Ok(Team { checked, providers, name: recipe.name.to_string(), asked, targets })
     }
 
     /// What a run of it needs of this machine.
@@ -397,18 +429,39 @@ impl Team {
 
     /// The spec of a run that asks its models, or the exit of a command that has told what is wrong.
     pub(crate) fn spec(mut self, app: &App) -> std::result::Result<Spec, Exit> {
+        self.look();
+        Ok(in_its_folder(self.rehearsed_spec(app)?))
+    }
+
+    /// The same for whoever tells nothing but why it is refused.
+    pub(crate) fn sound_spec(mut self) -> std::result::Result<Spec, Refusal> {
+        self.look();
+        let refusal = self.refusal();
+        match (self.checked.spec, refusal) {
+            (Some(spec), None) => Ok(in_its_folder(spec)),
+            (_, Some(refusal)) => Err(refusal),
+            (None, None) => Err(Refusal::new("failed", "the team cannot be run")),
+        }
+    }
+
+    /// Looks whether all that it needs is there.
+    fn look(&mut self) {
         let unusable = self.unusable(Severity::Error);
         self.checked.diagnostics.extend(unusable);
         self.checked.diagnostics.extend(self.unconfined());
         self.leave_out_unusable();
-        let mut spec = self.rehearsed_spec(app)?;
-        if let Some(workspace) = &mut spec.workspace {
-            // The run may go on from another folder.
-            let folder = std::path::absolute(&*workspace.folder).ok();
-            let folder = folder.as_deref().and_then(Path::to_str).map(Into::into);
-            workspace.folder = folder.unwrap_or_else(|| workspace.folder.clone());
+    }
+
+    /// Everything that is wrong with the request, and with the team.
+    fn refusal(&self) -> Option<Refusal> {
+        let errors = self.checked.of(Severity::Error);
+        let found = errors.map(|finding| Refusal::found(finding, &self.checked.text));
+        match &self.asked {
+            None => Refusal::all(found),
+            Some((request, refused)) => {
+                Refusal::all(request.refusals(refused.clone(), found, &self.targets))
+            }
         }
-        Ok(spec)
     }
 
     /// Why a controller, a command of an agent, or one that an edge requires, cannot be run here, if there
@@ -461,9 +514,9 @@ impl Team {
 
     /// The spec of a run that asks no model, or the exit of a command that has told what is wrong.
     pub(crate) fn rehearsed_spec(self, app: &App) -> std::result::Result<Spec, Exit> {
-        self.tell(app);
-        let is_valid = self.checked.is_valid();
-        self.checked.spec.filter(|_| is_valid).ok_or(Exit::USAGE)
+        let refusal = self.refusal();
+        self.tell(app, refusal.as_ref());
+        self.checked.spec.filter(|_| refusal.is_none()).ok_or(Exit::USAGE)
     }
 
     /// The same team, refused if a run of it could pass a limit, or if that cannot be ruled out.
@@ -505,14 +558,14 @@ impl Team {
         told.collect()
     }
 
-    /// Tells what is wrong or doubtful: to people all of it, to programs the errors.
-    fn tell(&self, app: &App) {
-        if !app.wants_json() {
+    /// Tells what is wrong or doubtful: to people all of it, to programs why it is refused.
+    fn tell(&self, app: &App, refusal: Option<&Refusal>) {
+        let is_of_request = self.asked.as_ref().is_some_and(|(_, refused)| !refused.is_empty());
+        if !app.wants_json() && !is_of_request {
             return self.tell_people(app);
         }
-        let errors = self.findings(Severity::Error);
-        if let Some(first) = errors.first() {
-            app.print_json(&json!({ "error": first, "errors": errors }));
+        if let Some(refusal) = refusal {
+            exit::tell(refusal, app);
         }
     }
 
@@ -553,7 +606,7 @@ impl Origin {
             }
             Origin::Agents(_) => "agents".to_owned(),
             Origin::DemoAgents(_) | Origin::Demo => "demo".to_owned(),
-            Origin::Text(_) => "question".to_owned(),
+            Origin::Text(_) => "inline".to_owned(),
         }
     }
 
@@ -565,6 +618,31 @@ impl Origin {
             }
         }
     }
+}
+
+impl From<Members> for Origin {
+    fn from(members: Members) -> Origin {
+        match members {
+            Members::File(path) => Origin::File(path.into()),
+            Members::Inline(text) => Origin::Text(text),
+            Members::Named(names) => Origin::Agents(names),
+        }
+    }
+}
+
+/// The names that can stand for a target.
+fn targets(catalog: &Catalog) -> Vec<String> {
+    catalog.aliases.keys().chain(catalog.built_in.keys()).cloned().collect()
+}
+
+/// The same spec wherever the run goes on from.
+fn in_its_folder(mut spec: Spec) -> Spec {
+    if let Some(workspace) = &mut spec.workspace {
+        let folder = std::path::absolute(&*workspace.folder).ok();
+        let folder = folder.as_deref().and_then(Path::to_str).map(Into::into);
+        workspace.folder = folder.unwrap_or_else(|| workspace.folder.clone());
+    }
+    spec
 }
 
 /// The bytes of a file; of one that is too large as many as tell so.

@@ -125,7 +125,7 @@ impl Reading {
         for name in item.keys().filter(|name| !FIELDS.contains(&name.as_str())) {
             let help = names::suggestion(name, FIELDS);
             let why = format!("issue {}: unknown field {}", self.at, quoted(name));
-            self.told.push(crate::request::Refused { help, ..refused("invalid_issues_json", why) });
+            self.told.push(crate::refusal::Refusal { help, ..refused("invalid_issues_json", why) });
         }
         let id: Arc<str> = self.text(item, "id").trim().into();
         if id.is_empty() || id.len() > LONGEST || id.chars().any(char::is_control) {

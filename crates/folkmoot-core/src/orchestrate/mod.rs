@@ -23,10 +23,10 @@ pub use self::{
     role::Role,
     template::{Release, Template},
 };
-use crate::{names::suggestion, request::Refused};
+use crate::{names::suggestion, refusal::Refusal};
 
 /// Why a request is refused: each of its faults.
-pub type Refusals = Vec<Refused>;
+pub type Refusals = Vec<Refusal>;
 
 /// What can be asked for, in the order of work.
 pub const ACTIONS: [&str; 8] =
@@ -40,13 +40,13 @@ pub fn action(name: &str) -> Result<&'static str, Refusals> {
         let message = format!("there is no action {}", crate::diagnostic::quoted(&name));
         let near = suggestion(&name, ACTIONS);
         let help = Some(near.unwrap_or_else(|| format!("there are: {}", ACTIONS.join(", "))));
-        vec![Refused { help, allowed: texts(&ACTIONS), ..refused("unknown_action", message) }]
+        vec![Refusal { help, allowed: texts(&ACTIONS), ..refused("unknown_action", message) }]
     })
 }
 
 /// A refusal without more to say.
-fn refused(code: &'static str, message: impl Into<String>) -> Refused {
-    Refused { code, message: message.into(), help: None, allowed: Vec::new() }
+fn refused(code: &'static str, message: impl Into<String>) -> Refusal {
+    Refusal::new(code, message)
 }
 
 fn texts(texts: &[&str]) -> Vec<String> {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{Issue, Kind, Refusals, Role, refused, texts};
-use crate::{diagnostic::quoted, loops, request::Refused};
+use crate::{diagnostic::quoted, loops, refusal::Refusal};
 
 /// The usual bound on the cards that write.
 const USUAL_TEAMS: u64 = 4;
@@ -36,7 +36,7 @@ pub enum Topology {
 impl Topology {
     const NAMES: [&str; 3] = ["parallel-team", "star", "pipeline"];
 
-    fn named(name: &str) -> Result<Topology, Refused> {
+    fn named(name: &str) -> Result<Topology, Refusal> {
         match name.trim().to_lowercase().as_str() {
             "" | "parallel-team" => Ok(Topology::ParallelTeam),
             "star" => Ok(Topology::Star),
@@ -44,7 +44,7 @@ impl Topology {
             _ => {
                 let message = format!("there is no topology {}", quoted(name));
                 let allowed = texts(&Topology::NAMES);
-                Err(Refused { allowed, ..refused("unknown_topology", message) })
+                Err(Refusal { allowed, ..refused("unknown_topology", message) })
             }
         }
     }
@@ -240,7 +240,7 @@ impl Plan {
     }
 }
 
-fn teams(given: Option<&Value>) -> Result<u64, Refused> {
+fn teams(given: Option<&Value>) -> Result<u64, Refusal> {
     let number = match given {
         None | Some(Value::Null) => Some(USUAL_TEAMS),
         Some(Value::String(text)) => text.trim().parse().ok(),

@@ -63,7 +63,7 @@ impl Cards {
                 let message = format!("{} cannot be the name of a card", quoted(id));
                 let help = "up to 40 letters of ASCII, digits, `-` and `_`".to_owned();
                 let refused = refused("bad_task_id", message);
-                return Err(vec![crate::request::Refused { help: Some(help), ..refused }]);
+                return Err(vec![crate::refusal::Refusal { help: Some(help), ..refused }]);
             }
             Some(id) if self.get(id).is_some() => {
                 return refuse("task_id_exists", format!("there is a card {id} already"));
@@ -229,7 +229,7 @@ impl Cards {
     }
 
     /// The refusal of a card that waits for others.
-    pub fn blocked(&self, card: &Card) -> crate::request::Refused {
+    pub fn blocked(&self, card: &Card) -> crate::refusal::Refusal {
         let unmet = self.unmet(card).join(", ");
         refused("blocked_by_dependency", format!("card {} waits for {unmet}", card.task_id))
     }
@@ -386,7 +386,7 @@ impl Verdict {
                 let allowed = super::texts(&["approved", "changes_requested"]);
                 let refused =
                     refused("unknown_verdict", format!("there is no verdict {}", quoted(name)));
-                Err(vec![crate::request::Refused { allowed, ..refused }])
+                Err(vec![crate::refusal::Refusal { allowed, ..refused }])
             }
         }
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Refusals, refused};
-use crate::{diagnostic::quoted, request::Refused, text::is_word_letter};
+use crate::{diagnostic::quoted, refusal::Refusal, text::is_word_letter};
 
 /// What a card needs doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -80,7 +80,7 @@ impl Role {
         found.ok_or_else(|| {
             let allowed = Role::ALL.map(|it| it.as_str().to_owned()).to_vec();
             let message = format!("there is no role {}", quoted(name));
-            vec![Refused { allowed, ..refused("unknown_role", message) }]
+            vec![Refusal { allowed, ..refused("unknown_role", message) }]
         })
     }
 

@@ -2,6 +2,7 @@
 
 pub mod drawing;
 mod failovers;
+mod forms;
 mod prices;
 mod readings;
 mod report;

@@ -7,7 +7,7 @@ use folkmoot_agents::Worktree;
 use folkmoot_core::{
     file::overrides::{Given, Override},
     orchestrate::{Card, Cards, Event, Role, State, Template, usual_branch},
-    request,
+    request::{Kind, Request},
     spec::Spec,
     team::Sandbox,
     view::{self, Outcome, Status},
@@ -17,13 +17,13 @@ use folkmoot_runtime::{
     engine::{Engine, EngineError, RunId},
     orchestrate::Desk,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::{
     drive::drive_quietly,
     team::{Origin, Team},
 };
-use super::{Orchestrate, place, refused, template, told};
+use super::{Orchestrate, place, template, told};
 use crate::{
     app::App,
     exit::{Exit, Refusal},
@@ -46,7 +46,7 @@ pub(super) struct Execution<'a> {
 impl Execution<'_> {
     pub(super) async fn run(&self) -> Result<Exit> {
         let id = self.asked.task_id.clone().unwrap_or_default();
-        let mut card = self.desk.take_up(&id).await.map_err(refused)?;
+        let mut card = self.desk.take_up(&id).await.map_err(Refusal::from)?;
         loop {
             let outcome = match card.open_run.clone() {
                 Some(run) => self.go_on(&card, &run).await?,
@@ -111,7 +111,7 @@ impl Execution<'_> {
         let base = base.map(Into::into).filter(|_| card.write);
         let run = driver.id().as_str().into();
         let begun = Event::Begun { run, agent, authors, branch, base };
-        self.desk.note(&card.task_id, begun, Cards::begin).await.map_err(refused)?;
+        self.desk.note(&card.task_id, begun, Cards::begin).await.map_err(Refusal::from)?;
         Ok(Ok(drive_quietly(driver, self.app).await?.0))
     }
 
@@ -120,7 +120,7 @@ impl Execution<'_> {
         let Some(repository) = place::repository().await? else {
             return if card.write { Err(place::no_repository().into()) } else { Ok((None, None)) };
         };
-        let phases = self.desk.phases().await.map_err(refused)?;
+        let phases = self.desk.phases().await.map_err(Refusal::from)?;
         let (_, base) = place::target(&repository, &phases, card).await?;
         let folder = place::folder(self.app, card, "")?;
         let branch = usual_branch(card).filter(|_| card.write);
@@ -142,7 +142,7 @@ impl Execution<'_> {
         let task = self.task(card).await?;
         let sandbox = self.sandbox(card, template);
         let workdir = folder.to_string_lossy().into_owned();
-        let request = request::Collaborate::default()
+        let request = Request::new(Kind::Collaborate, Map::new())
             .with("pattern", Some("review".to_owned()))
             .with("task", Some(task.clone()))
             .with("sandbox", Some(sandbox.as_str().to_owned()))
@@ -160,9 +160,8 @@ impl Execution<'_> {
             let reviewer = template.candidates(Role::Reviewer).first();
             let reviewer = reviewer.map_or(agent, |it| &**it);
             let cast = json!({ "implementer": agent, "reviewer": reviewer, "reviser": agent });
-            let judged = request.with("providers", Some(cast.to_string())).judge();
-            let wrong = judged.refused.into_iter().map(Refusal::from);
-            if let Some(refusal) = Refusal::all(wrong) {
+            let judged = request.with("providers", Some(cast.to_string())).judge(false);
+            if let Some(refusal) = Refusal::all(judged.refused) {
                 return Err(refusal.into());
             }
             (Origin::Agents(Vec::new()), judged.overrides)
@@ -197,7 +196,7 @@ impl Execution<'_> {
             task.push_str("\nThis has to be done better:\n");
             card.findings.iter().for_each(|finding| task.push_str(&quoted(finding)));
         }
-        let cards = self.desk.cards().await.map_err(refused)?;
+        let cards = self.desk.cards().await.map_err(Refusal::from)?;
         for before in card.depends_on.iter().filter_map(|id| cards.get(id)) {
             let _ = write!(task, "\nCard {} came before", before.task_id);
             if let (Some(branch), Some(head)) = (&before.branch.name, &before.branch.head) {
@@ -230,7 +229,7 @@ impl Execution<'_> {
             None => fell("its run never began".to_owned()),
             Some(outcome) => match outcome.status {
                 Status::Running | Status::Interrupted => {
-                    let cards = self.desk.cards().await.map_err(refused)?;
+                    let cards = self.desk.cards().await.map_err(Refusal::from)?;
                     return Ok(cards.get(&card.task_id).cloned().unwrap_or_else(|| card.clone()));
                 }
                 Status::NeedsInput => Event::Asked,
@@ -240,7 +239,7 @@ impl Execution<'_> {
                 }
             },
         };
-        self.desk.note(&card.task_id, event, |_, _| Ok(())).await.map_err(refused)
+        Ok(self.desk.note(&card.task_id, event, |_, _| Ok(())).await.map_err(Refusal::from)?)
     }
 
     /// What a run that is done has brought: its commit, what it passes, and what is missing.

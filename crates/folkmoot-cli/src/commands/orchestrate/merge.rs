@@ -6,10 +6,10 @@ use folkmoot_core::{
     orchestrate::{Card, Event, Release, Template, Verdict},
     team::Sandbox,
 };
-use folkmoot_runtime::{engine::Engine, orchestrate::Desk};
+use folkmoot_runtime::{engine::Engine, orchestrate::Desk, refusals};
 use serde_json::json;
 
-use super::{all, place, question, refused, template, told};
+use super::{place, question, template, told};
 use crate::{
     app::App,
     exit::{Exit, Refusal},
@@ -35,14 +35,14 @@ impl Merging<'_> {
         };
         let card = settled(self.engine, self.desk, card).await?;
         let head = place::head(&card, None).await?;
-        let cards = self.desk.cards().await.map_err(refused)?;
+        let cards = self.desk.cards().await.map_err(Refusal::from)?;
         if let Err(refusals) = cards.merge(&card, head.as_deref()) {
             if refusals[0].code == "stale_commit" {
                 // Whoever approved has not seen this: it is under review again.
                 let head = head.map(Into::into);
-                self.desk.review(&card, None, head, None).await.map_err(refused)?;
+                self.desk.review(&card, None, head, None).await.map_err(Refusal::from)?;
             }
-            return Err(all(refusals).into());
+            return Err(refusals::all(refusals).into());
         }
         if !card.write {
             return self.integrate(&card, None).await;
@@ -73,7 +73,7 @@ impl Merging<'_> {
         let name = card.template.as_deref().unwrap_or(Template::BUILT_IN);
         if template(self.app, name)?.release == Release::Waived {
             let released = Event::Released { commit, waived: true };
-            return Ok(Ok(note(released).await.map_err(refused)?));
+            return Ok(Ok(note(released).await.map_err(Refusal::from)?));
         }
         let asking = card.waiting_on.as_ref().filter(|it| &*it.reason == "merge");
         let Some(run) = asking.and_then(|it| it.run.clone()) else {
@@ -82,7 +82,7 @@ impl Merging<'_> {
                 format!("May commit {head} of {branch}, card {id}, be merged? approve or deny");
             let run = question::ask(self.app, self.engine, &question).await?;
             let asked = Event::ReleaseAsked { run: run.as_str().into() };
-            let card = note(asked).await.map_err(refused)?;
+            let card = note(asked).await.map_err(Refusal::from)?;
             told::question(self.app, &card, run.as_str(), &question);
             return Ok(Err(Exit(3)));
         };
@@ -93,10 +93,10 @@ impl Merging<'_> {
             }
             Some("approve" | "approved") => {
                 let released = Event::Released { commit, waived: false };
-                Ok(Ok(note(released).await.map_err(refused)?))
+                Ok(Ok(note(released).await.map_err(Refusal::from)?))
             }
             Some(_) => {
-                let card = note(Event::Denied).await.map_err(refused)?;
+                let card = note(Event::Denied).await.map_err(Refusal::from)?;
                 told::card(self.app, &card);
                 Ok(Err(Exit::FAILED))
             }
@@ -105,7 +105,7 @@ impl Merging<'_> {
 
     /// Merges beside the user's checkout, and moves the target if nobody has moved it meanwhile.
     async fn merge(&self, card: &Card, repository: &Repository, head: &str) -> Result<Exit> {
-        let phases = self.desk.phases().await.map_err(refused)?;
+        let phases = self.desk.phases().await.map_err(Refusal::from)?;
         let (target, from) = place::target(repository, &phases, card).await?;
         let folder = place::folder(self.app, card, ".merge")?;
         repository.clear(&folder).await?;
@@ -129,7 +129,7 @@ impl Merging<'_> {
         if !findings.is_empty() {
             let sent_back = Event::SentBack { findings };
             let card = self.desk.note(&card.task_id, sent_back, |_, _| Ok(())).await;
-            told::card(self.app, &card.map_err(refused)?);
+            told::card(self.app, &card.map_err(Refusal::from)?);
             return Ok(Exit::FAILED);
         }
         if !repository.advance(&target, &from, &commit).await? {
@@ -146,7 +146,7 @@ impl Merging<'_> {
 
     /// Notes a merge that was made elsewhere.
     async fn record(&self, card: &Card, repository: &Repository, head: &str) -> Result<Exit> {
-        let phases = self.desk.phases().await.map_err(refused)?;
+        let phases = self.desk.phases().await.map_err(Refusal::from)?;
         let (target, commit) = place::target(repository, &phases, card).await?;
         if !repository.contains(&commit, head).await? {
             let message = format!("{target} does not contain {head}");
@@ -159,7 +159,7 @@ impl Merging<'_> {
     async fn integrate(&self, card: &Card, commit: Option<String>) -> Result<Exit> {
         let integrated = Event::Integrated { commit: commit.map(Into::into) };
         let card = self.desk.note(&card.task_id, integrated, |_, _| Ok(())).await;
-        told::card(self.app, &card.map_err(refused)?);
+        told::card(self.app, &card.map_err(Refusal::from)?);
         Ok(Exit::DONE)
     }
 
@@ -179,7 +179,7 @@ pub(super) async fn settled(engine: &Engine, desk: &Desk, card: Card) -> Result<
         _ => Verdict::ChangesRequested,
     };
     let settled = Event::Settled { verdict };
-    desk.note(&card.task_id, settled, |_, _| Ok(())).await.map_err(refused)
+    Ok(desk.note(&card.task_id, settled, |_, _| Ok(())).await.map_err(Refusal::from)?)
 }
 
 /// Puts reviewers' disagreement to a person.
@@ -192,5 +192,5 @@ pub(super) async fn dispute(app: &App, engine: &Engine, desk: &Desk, card: Card)
     let run = question::ask(app, engine, &question).await?;
     app.tell(&format!("{} {}", question, json!({ "run_id": run.as_str() })));
     let disputed = Event::Disputed { run: run.as_str().into() };
-    desk.note(id, disputed, |_, _| Ok(())).await.map_err(refused)
+    Ok(desk.note(id, disputed, |_, _| Ok(())).await.map_err(Refusal::from)?)
 }

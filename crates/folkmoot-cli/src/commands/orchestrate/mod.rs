@@ -8,15 +8,13 @@ mod told;
 
 use anyhow::Result;
 use clap::Args;
-use folkmoot_core::{
-    orchestrate::{
-        self as core, Assignment, Card, Judgement, PlanRequest, Refusals, Role, Template, Verdict,
-    },
-    request::Refused,
+use folkmoot_core::orchestrate::{
+    self as core, Assignment, Card, Judgement, PlanRequest, Refusals, Role, Template, Verdict,
 };
 use folkmoot_runtime::{
     engine::{Engine, EngineError, RunId},
-    orchestrate::{Desk, DeskError, MaterializeRequest},
+    orchestrate::{Desk, MaterializeRequest},
+    refusals,
 };
 use serde_json::{Value, json};
 
@@ -109,7 +107,7 @@ pub(crate) struct Orchestrate {
 
 impl Orchestrate {
     pub(crate) async fn run(mut self, app: &App) -> Result<Exit> {
-        let action = core::action(&self.action).map_err(all)?;
+        let action = core::action(&self.action).map_err(refusals::all)?;
         match (action, self.subject.take()) {
             (_, None) => {}
             ("plan", Some(task)) => self.task = self.task.or(Some(task)),
@@ -127,7 +125,7 @@ impl Orchestrate {
             "review" => self.review(app, &engine, &desk).await,
             "execute" => Execution { app, engine: &engine, desk: &desk, asked: &self }.run().await,
             _ => {
-                let cards = desk.cards().await.map_err(refused)?;
+                let cards = desk.cards().await.map_err(Refusal::from)?;
                 let card = cards.meant(self.task_id.as_deref(), self.branch.as_deref());
                 let card = self.found(&desk, card.cloned()).await?;
                 Merging { app, engine: &engine, desk: &desk }.run(card, self.mode.as_deref()).await
@@ -137,7 +135,7 @@ impl Orchestrate {
 
     async fn plan(self, app: &App, desk: &Desk) -> Result<Exit> {
         let task = self.task.map(from_stdin_if_asked).transpose()?.unwrap_or_default();
-        let card = desk.plan(&task, self.task_id.as_deref()).await.map_err(refused)?;
+        let card = desk.plan(&task, self.task_id.as_deref()).await.map_err(Refusal::from)?;
         let told = json!({
             "task_id": card.task_id,
             "state": card.state,
@@ -165,7 +163,7 @@ impl Orchestrate {
             max_dev_teams: self.max_dev_teams.map(Value::String),
             target: self.target.map(Into::into),
         };
-        let plan = desk.plan_phase(&request).await.map_err(refused)?;
+        let plan = desk.plan_phase(&request).await.map_err(Refusal::from)?;
         told::plan(app, &plan);
         Ok(Exit::DONE)
     }
@@ -183,7 +181,7 @@ impl Orchestrate {
         let request = MaterializeRequest { phase_id, digest, issues: issues.map(Value::String) };
         known_candidates(app, name, &template)?;
         let (plan, made, cards) =
-            desk.materialize(&request, name, &template).await.map_err(refused)?;
+            desk.materialize(&request, name, &template).await.map_err(Refusal::from)?;
         told::materialized(app, &plan, name, &template, &made, &cards);
         Ok(Exit::DONE)
     }
@@ -198,13 +196,13 @@ impl Orchestrate {
             branch: self.branch,
         };
         let id = self.task_id.unwrap_or_default();
-        let card = desk.assign(&id, &given, is_known).await.map_err(refused)?;
+        let card = desk.assign(&id, &given, is_known).await.map_err(Refusal::from)?;
         told::card(app, &card);
         Ok(Exit::DONE)
     }
 
     async fn status(self, app: &App, desk: &Desk) -> Result<Exit> {
-        let cards = desk.cards().await.map_err(refused)?;
+        let cards = desk.cards().await.map_err(Refusal::from)?;
         if self.task_id.is_none() && self.branch.is_none() {
             told::summary(app, &cards, self.limit);
             return Ok(Exit::DONE);
@@ -215,8 +213,9 @@ impl Orchestrate {
     }
 
     async fn review(self, app: &App, engine: &Engine, desk: &Desk) -> Result<Exit> {
-        let verdict = self.verdict.as_deref().map(Verdict::named).transpose().map_err(all)?;
-        let cards = desk.cards().await.map_err(refused)?;
+        let verdict =
+            self.verdict.as_deref().map(Verdict::named).transpose().map_err(refusals::all)?;
+        let cards = desk.cards().await.map_err(Refusal::from)?;
         let card = cards.meant(self.task_id.as_deref(), self.branch.as_deref());
         let card = self.found(desk, card.cloned()).await?;
         let card = merge::settled(engine, desk, card).await?;
@@ -225,7 +224,8 @@ impl Orchestrate {
         let judgement = verdict.map(|verdict| Judgement { verdict, commit, findings });
         let branch = self.branch.as_deref();
         let head = place::head(&card, branch).await?.map(Into::into);
-        let card = desk.review(&card, branch, head, judgement.as_ref()).await.map_err(refused)?;
+        let card =
+            desk.review(&card, branch, head, judgement.as_ref()).await.map_err(Refusal::from)?;
         let is_open = card.waiting_on.as_ref().is_some_and(|it| it.run.is_none());
         let card = if card.is_disputed() && is_open {
             merge::dispute(app, engine, desk, card).await?
@@ -240,11 +240,12 @@ impl Orchestrate {
     async fn found(&self, desk: &Desk, card: std::result::Result<Card, Refusals>) -> Result<Card> {
         match (card, self.task_id.as_deref()) {
             (Ok(card), _) => Ok(card),
-            (Err(refusals), None) => Err(all(refusals).into()),
+            (Err(refusals), None) => Err(refusals::all(refusals).into()),
             (Err(refusals), Some(id)) => {
                 let (cards, phases) = (desk.cards().await, desk.phases().await);
-                let cards = cards.map_err(refused)?;
-                Err(all(cards.missing(id, &phases.map_err(refused)?, refusals)).into())
+                let cards = cards.map_err(Refusal::from)?;
+                Err(refusals::all(cards.missing(id, &phases.map_err(Refusal::from)?, refusals))
+                    .into())
             }
         }
     }
@@ -254,7 +255,7 @@ impl Orchestrate {
 pub(super) async fn cancel(app: &App, task_id: &str) -> Result<Exit> {
     let engine = app.engine()?;
     let desk = Desk::new(&engine, &app.owner()?, &app::user());
-    let (card, run) = desk.cancel(task_id).await.map_err(refused)?;
+    let (card, run) = desk.cancel(task_id).await.map_err(Refusal::from)?;
     if let Some(run) = run {
         match engine.cancel(&RunId::parse(&run)).await {
             // It was noted, but never began.
@@ -288,18 +289,4 @@ fn known_candidates(app: &App, name: &str, template: &Template) -> Result<()> {
         Refusal::new("no_candidate", message)
     });
     Refusal::all(unknown).map_or(Ok(()), |refusal| Err(refusal.into()))
-}
-
-/// All that is wrong, as one refusal.
-fn all(refusals: Refusals) -> Refusal {
-    let refusals = refusals.into_iter().map(|it: Refused| Refusal::from(it));
-    Refusal::all(refusals).unwrap_or_else(|| Refusal::new("refused", "it is refused"))
-}
-
-fn refused(error: DeskError) -> anyhow::Error {
-    match error {
-        DeskError::Refused(refusals) => all(refusals).into(),
-        DeskError::Kept(error) => error.into(),
-        DeskError::Engine(error) => error.into(),
-    }
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use folkmoot_core::orchestrate::{Card, Cards, Materialized, Plan, State, Template};
+use folkmoot_runtime::told;
 use serde_json::{Value, json};
 
-use crate::app::{self, App};
+use crate::app::App;
 
 /// A value for programs, or a line for people.
 pub(super) fn value(app: &App, value: &Value, text: &str) {
@@ -29,13 +30,13 @@ pub(super) fn card(app: &App, card: &Card) {
         text.extend(part.map(|part| format!("\n  {name}: {part}")));
     }
     text.extend(card.findings.iter().map(|finding| format!("\n  to do: {finding}")));
-    value(app, &told(card), &text);
+    value(app, &told::card(card), &text);
 }
 
 /// A card that a run has worked on.
 pub(super) fn executed(app: &App, card: &Card) {
     if app.wants_json() {
-        app.print_json(&json!({ "run_id": card.runs.last(), "card": told(card) }));
+        app.print_json(&json!({ "run_id": card.runs.last(), "card": told::card(card) }));
     } else {
         self::card(app, card);
     }
@@ -43,7 +44,7 @@ pub(super) fn executed(app: &App, card: &Card) {
 
 /// What a person is asked about a card.
 pub(super) fn question(app: &App, card: &Card, run: &str, question: &str) {
-    let told = json!({ "run_id": run, "question": question, "card": told(card) });
+    let told = json!({ "run_id": run, "question": question, "card": told::card(card) });
     value(app, &told, &format!("{question}\n`folkmoot answer {run} …`, then merge again"));
 }
 
@@ -60,7 +61,7 @@ pub(super) fn summary(app: &App, cards: &Cards, limit: usize) {
     let newest = || all.iter().rev().take(limit);
     let summary = json!({
         "summary": { "total": all.len(), "by_state": by_state },
-        "cards": newest().map(told).collect::<Vec<_>>(),
+        "cards": newest().map(told::card).collect::<Vec<_>>(),
         "blocked": blocked,
     });
     let lines: Vec<String> = newest().map(line).collect();
@@ -117,13 +118,4 @@ pub(super) fn materialized(
 fn line(card: &Card) -> String {
     let agent = card.agent.as_deref().unwrap_or(card.role.as_str());
     format!("{} · {} · {agent} · {}", card.task_id, card.state.as_str(), card.title)
-}
-
-/// A card as programs read it: moments in words.
-fn told(card: &Card) -> Value {
-    let mut told = json!(card);
-    for event in told["events"].as_array_mut().into_iter().flatten() {
-        event["at"] = app::rfc3339(event["at"].as_u64().unwrap_or_default()).into();
-    }
-    told
 }
