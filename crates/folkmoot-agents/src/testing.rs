@@ -72,6 +72,23 @@ pub(crate) fn request(agent: Agent, messages: Vec<Message>) -> Request {
     }
 }
 
+/// Waits until this is so; a test that passes never waits for long.
+pub(crate) fn until(is_so: impl Fn() -> bool) {
+    let began = std::time::Instant::now();
+    while !is_so() {
+        assert!(began.elapsed().as_secs() < 60, "it does not come to it");
+        std::thread::yield_now();
+    }
+}
+
+/// Whether a process runs. One that has ended and was not reaped does not.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_running(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
 /// Collects the text that is shown while a call is under way.
 #[derive(Default)]
 pub(crate) struct Shown(Mutex<String>);

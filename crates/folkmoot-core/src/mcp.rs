@@ -78,14 +78,14 @@ pub(crate) fn grants(grant: &str, server: &str, tool: &str) -> bool {
 /// and the next turn tries again.
 pub(crate) fn meet(turn: &Scope, agent: &Agent) -> Step<Option<Reply>> {
     let met = turn.all(&agent.servers, |server| {
-        let seen = seen(turn.known(), server).filter(|(key, _)| turn.has_reached(key));
+        let seen = seen(turn.known(), turn.team(), server).filter(|(key, _)| turn.has_reached(key));
         if let Some((key, entry)) = seen {
-            return turn.shared(key.clone(), entry.call.clone());
+            return turn.shared(key.clone(), again(turn, &entry.call));
         }
-        let first = first(server);
+        let first = first(turn.team(), server);
         match turn.asked(&first) {
             None => turn.shared(first, listing(agent, server)),
-            Some(call) if !turn.has_reached(&first) => turn.shared(first, call.clone()),
+            Some(call) if !turn.has_reached(&first) => turn.shared(first, again(turn, call)),
             Some(_) => turn.call(&format!("{PLACE}-{server}"), listing(agent, server)),
         }
     })?;
@@ -96,40 +96,49 @@ fn listing(agent: &Agent, server: &Arc<str>) -> Call {
     Call::Listing { agent: agent.id.clone(), server: server.clone() }
 }
 
-/// The name of the call that first asks `server` what it has.
-fn first(server: &str) -> Key {
-    Key::under(&format!("{PLACE}/"), server)
+/// A listing that an agent of the same team asked for, as the program of that team asks for it.
+fn again(turn: &Scope, call: &Call) -> Call {
+    let Call::Listing { agent, server } = call else { return call.clone() };
+    Call::Listing { agent: turn.local(agent), server: server.clone() }
+}
+
+/// The name of the call that first asks `server` of `team` what it has: each team has servers of its
+/// own, which may share a name with those of another.
+fn first(team: &str, server: &str) -> Key {
+    let place = if team.is_empty() { format!("{PLACE}/") } else { format!("{PLACE}/{team}/") };
+    Key::under(&place, server)
 }
 
 /// The call in which `server` was seen: the first one unless that failed, else the first to be answered
 /// of those that were made later.
-fn seen<'a>(known: &'a Known, server: &str) -> Option<(&'a Key, &'a Entry)> {
+fn seen<'a>(known: &'a Known, team: &str, server: &str) -> Option<(&'a Key, &'a Entry)> {
     let is_answered = |(_, entry): &(&Key, &Entry)| matches!(entry.outcome, Some(Ok(_)));
-    let asks = |(_, entry): &(&Key, &Entry)| matches!(&entry.call, Call::Listing { server: of, .. } if **of == *server);
-    let first = known.named(&first(server))?;
+    let asks = |(_, entry): &(&Key, &Entry)| matches!(&entry.call, Call::Listing { agent, server: of } if **of == *server && agent.team() == team);
+    let first = known.named(&first(team, server))?;
     Some(first).filter(is_answered).or_else(|| {
         let later = known.iter().filter(asks).filter(is_answered);
         later.min_by_key(|(_, entry)| entry.settled)
     })
 }
 
-/// What `server` had at first sight; nothing if it was not seen.
-pub fn pinned(known: &Known, server: &str) -> Vec<Pinned> {
-    let answer = seen(known, server).and_then(|(_, entry)| entry.outcome.as_ref()?.as_ref().ok());
+/// What `server` of the team `team` had at first sight; nothing if it was not seen.
+pub fn pinned(known: &Known, team: &str, server: &str) -> Vec<Pinned> {
+    let answer =
+        seen(known, team, server).and_then(|(_, entry)| entry.outcome.as_ref()?.as_ref().ok());
     let listed = answer.and_then(|answer| answer.json.as_ref());
     listed.and_then(|listed| Vec::deserialize(listed).ok()).unwrap_or_default()
 }
 
 /// The tool `tool` of `server`, if it had that at first sight, as far as `turn` had come by then.
 pub(crate) fn tool(turn: &Scope, server: &str, tool: &str) -> Option<Pinned> {
-    seen(turn.known(), server).filter(|(key, _)| turn.has_reached(key))?;
-    pinned(turn.known(), server).into_iter().find(|pinned| *pinned.name == *tool)
+    seen(turn.known(), turn.team(), server).filter(|(key, _)| turn.has_reached(key))?;
+    pinned(turn.known(), turn.team(), server).into_iter().find(|pinned| *pinned.name == *tool)
 }
 
-/// The tools of its servers that `agent` is offered.
-pub(crate) fn offered_to(agent: &Agent, known: &Known) -> Vec<Tool> {
+/// The tools of its servers that `agent` of the team `team` is offered.
+pub(crate) fn offered_to(agent: &Agent, team: &str, known: &Known) -> Vec<Tool> {
     let of = |server: &Arc<str>| {
-        let pinned = pinned(known, server).into_iter();
+        let pinned = pinned(known, team, server).into_iter();
         let granted = pinned.map(|tool| (tool_name(server, &tool.name), tool));
         let granted = granted.filter(|(name, _)| agent.is_granted(name));
         let told = granted.map(|(name, Pinned { description, parameters, .. })| Tool {

@@ -243,6 +243,11 @@ impl<'a> Scope<'a> {
         self.turn.as_ref().and_then(of_team).map_or_else(|| agent.clone(), AgentId::from)
     }
 
+    /// The team whose program this is, as the run calls it; empty for the outermost.
+    pub(crate) fn team(&self) -> &str {
+        self.turn.as_ref().map_or("", |turn| turn.team.as_str())
+    }
+
     /// Whether every member whose team this program's is may use a tool: nobody grants more than it has,
     /// whatever a spec says.
     pub(crate) fn is_granted_around(&self, tool: &str) -> bool {

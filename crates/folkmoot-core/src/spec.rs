@@ -115,9 +115,10 @@ impl Spec {
         if leads {
             graph::tools(language)
         } else {
+            let team = agent.team();
             let agent = self.team.agent(agent);
             let mut tools = tools::offered_to(agent, language);
-            tools.extend(mcp::offered_to(agent, known));
+            tools.extend(mcp::offered_to(agent, team, known));
             tools
         }
     }

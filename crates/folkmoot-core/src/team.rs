@@ -39,6 +39,11 @@ impl AgentId {
         ends.map(|end| AgentId::from(&self.0[..end]))
     }
 
+    /// The team that it belongs to, as that is called in the run; empty for the outermost.
+    pub fn team(&self) -> &str {
+        self.0.rsplit_once('/').map_or("", |(team, _)| team)
+    }
+
     /// What it is called in its own team.
     pub(crate) fn local(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or(&self.0)

@@ -454,7 +454,8 @@ impl Driver {
                 let server = mcp::parts(&tool.call.name).map(|(server, _)| server.to_owned());
                 match server {
                     Some(server) => {
-                        let pinned = mcp::pinned(self.run.known(), &server);
+                        let pinned =
+                            mcp::pinned(self.run.known(), entry.call.agent().team(), &server);
                         let (reached, request) = (self.reached(), ServerRequest { tool, pinned });
                         self.jobs.spawn(async move {
                             let response = reached.call(request).await;

@@ -366,9 +366,16 @@ impl Engine {
         Driver::new(id, spec, Run::default(), self.world.clone(), claim, first).await
     }
 
-    /// Takes up a run that was interrupted.
+    /// Takes up a run that was interrupted. One that has ended is refused as that, also while somebody
+    /// holds it: who comes to cancel it holds it for a moment to find out.
     pub async fn resume(&self, id: &RunId) -> Result<Driver, EngineError> {
-        let claim = self.claim(id).await?;
+        let claim = match self.claim(id).await {
+            Err(owned @ EngineError::Owned { .. }) => {
+                let has_ended = self.load(id).await?.run.ending().is_some();
+                return Err(if has_ended { EngineError::Ended(id.clone()) } else { owned });
+            }
+            claim => claim?,
+        };
         match self.load(id).await {
             Ok(Loaded { spec, run, .. }) if run.ending().is_none() => {
                 let bills = run.cut_off(&spec);
@@ -393,7 +400,7 @@ impl Engine {
     /// nothing again, what was not is asked again, under the limits of a new run. A call to begin
     /// from may be named by its turn.
     pub async fn retry(&self, origin: &Loaded, retry: Retry) -> Result<Driver, EngineError> {
-        if let Some(owner) = &origin.owner {
+        if let Some(owner) = origin.owner.as_ref().filter(|_| origin.run.ending().is_none()) {
             let (run, by) = (origin.id.clone(), Box::new(owner.clone()));
             return Err(EngineError::Owned { run, by });
         }

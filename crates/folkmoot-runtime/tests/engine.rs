@@ -15,6 +15,7 @@ use folkmoot_core::{
     key::Key,
     limits::Limits,
     programs::{Broadcast, Clocks, Debate},
+    replay::Retry,
     spec::{Collaboration, Spec},
     team::{Agent, AgentId, Model, Says, Script, ScriptedReply, Target, Team},
     time::Duration,
@@ -24,7 +25,7 @@ use folkmoot_runtime::{
     backend::{Backend, OnDelta, Request, Response},
     driver::{Driven, Driver, Unobserved},
     engine::{Change, Engine, EngineError},
-    store::MemoryStore,
+    store::{MemoryStore, Owner, Store},
     tools::{NoTools, ToolRequest, Toolbox},
 };
 use serde_json::json;
@@ -310,6 +311,23 @@ async fn a_cancel_outlives_a_driver_that_leaves_without_taking_it() {
     assert!(cancelled.expect("in time").expect("no panic").expect("the store works"));
     let loaded = engine.load(&id).await.expect("the store works");
     assert_eq!(view::status(&loaded.run, loaded.is_alive()).0, Status::Cancelled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_has_ended_is_refused_as_that_while_somebody_finds_it_out_who_cancels_it() {
+    let (store, backend) = (Arc::new(MemoryStore::new()), Arc::new(Scripted::default()));
+    let engine = engine(&store, &backend);
+    let failed = vec![agent("a", vec![says("PANIC")]), agent("b", vec![says("B")])];
+    let id = finish(&engine, spec(failed, broadcast(300))).await.id;
+    let (owner, time) = (Owner::this("folkmoot cancel"), std::time::Duration::from_secs(30));
+    let stream = store.list("", None, 1).await.expect("the store works").remove(0).stream;
+    store.claim(&stream, owner, time).await.expect("nobody drives it");
+
+    let refused = engine.resume(&id).await.err().expect("it has ended");
+    assert!(matches!(refused, EngineError::Ended(_)), "{refused}");
+    let origin = engine.load(&id).await.expect("the store works");
+    let retried = engine.retry(&origin, Retry::default()).await;
+    assert!(retried.is_ok(), "nobody drives what has ended: {:?}", retried.err());
 }
 
 #[tokio::test(start_paused = true)]

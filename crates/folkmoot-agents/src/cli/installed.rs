@@ -34,20 +34,23 @@ pub struct Installed {
     pub login: Option<String>,
 }
 
-/// What each of them logs in with: a file below the home folder, and a variable.
-const LOGINS: [(&str, &str, &str); 4] = [
+/// Those that are looked for, and what each logs in with: a file below the home folder, and a variable.
+/// The programs for `acp:` alone are adapters, which use the login of the agent that they drive.
+const LOGINS: [(&str, &str, &str); 6] = [
     ("claude", ".claude/.credentials.json", "ANTHROPIC_API_KEY"),
+    ("claude-code-acp", ".claude/.credentials.json", "ANTHROPIC_API_KEY"),
     ("codex", ".codex/auth.json", "OPENAI_API_KEY"),
+    ("codex-acp", ".codex/auth.json", "OPENAI_API_KEY"),
     ("gemini", ".gemini/oauth_creds.json", "GEMINI_API_KEY"),
     ("opencode", ".local/share/opencode/auth.json", "OPENAI_API_KEY"),
 ];
 
-/// The ready-made coding agents that are installed, where `ours` is the environment of this process.
-/// They are asked for their versions, all at once, and for nothing else.
+/// Coding agents that are installed, ready-made for `cli:` or known to serve `acp:`, where `ours` is the
+/// environment of this process. They are asked for their versions, all at once, and for nothing else.
 pub async fn installed(ours: &BTreeMap<String, String>) -> Vec<Installed> {
     let path = ours.get("PATH").map_or("", |path| path);
-    let names = CliProgram::PRESETS.map(|(name, _)| name).into_iter();
-    let there = names.filter(|name| found(name, path).is_some());
+    let there =
+        LOGINS.map(|(name, ..)| name).into_iter().filter(|name| found(name, path).is_some());
     join_all(there.map(|name| async move {
         Installed { name, version: version(name, ours).await, login: login(name, ours) }
     }))

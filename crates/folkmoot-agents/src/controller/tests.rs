@@ -13,7 +13,11 @@ use folkmoot_core::{
 use tempfile::TempDir;
 
 use super::*;
-use crate::{Rehearsal, unenforceable};
+use crate::{
+    Rehearsal,
+    testing::{is_running, until},
+    unenforceable,
+};
 
 /// A controller that wants one turn after the other.
 struct Fixed;
@@ -132,9 +136,11 @@ async fn one_process_is_told_all_and_then_what_is_new() {
     let anew = said(dialogue.tell(third.clone()).await).expect("it answers");
     let (other, line) = heard(&anew);
     assert_eq!((other == process, line), (false, third.whole()));
-    assert!(std::path::Path::new(&format!("/proc/{other}")).exists());
+    let other = other.parse().expect("a process");
+    assert!(is_running(other));
+    // Nothing else goes on in this thread: that it is let go of is what ends it.
     drop(dialogue);
-    assert!(!std::path::Path::new(&format!("/proc/{other}")).exists(), "it ends with the drive");
+    until(|| !is_running(other));
 }
 
 #[tokio::test]

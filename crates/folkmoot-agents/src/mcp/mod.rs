@@ -20,9 +20,9 @@ use std::{
 use async_trait::async_trait;
 use folkmoot_core::{
     call::{Answer, FailureKind, Fault, Usage},
-    check, mcp,
-    mcp::Pinned,
-    team::Sandbox,
+    check::{self, server_name},
+    mcp::{self, Pinned},
+    team::{Agent, Sandbox},
 };
 use folkmoot_runtime::{
     backend::Response,
@@ -68,7 +68,7 @@ struct OfRun {
     servers: Mutex<BTreeMap<Started, Arc<Server>>>,
 }
 
-/// What tells the servers of a run apart: their names and levels.
+/// What tells the servers of a run apart: their names, with their teams, and their levels.
 type Started = (Arc<str>, Sandbox);
 
 impl fmt::Debug for OfRun {
@@ -78,25 +78,26 @@ impl fmt::Debug for OfRun {
 }
 
 impl OfRun {
-    fn server(&self, name: &str, sandbox: Sandbox) -> Result<Arc<Server>> {
+    fn server(&self, of: &Agent, name: &str) -> Result<Arc<Server>> {
+        let started = (server_name(of.id.team(), name), of.sandbox);
         let Clients { ours, known, secrets } = &self.clients;
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(server) = servers.get(&(name.into(), sandbox)) {
+        if let Some(server) = servers.get(&started) {
             return Ok(server.clone());
         }
-        let definition = known.get(name).cloned().ok_or_else(|| {
+        let definition = known.get(&started.0).cloned().ok_or_else(|| {
             let text = format!("MCP server {name} is not set up here: a team file that holds values of its variables or headers is not kept with a run");
             Fault::failed(FailureKind::Config, text)
         })?;
         let server = Server::new(name, definition, ours.clone(), secrets.clone());
         let server = Arc::new(server);
-        servers.insert((name.into(), sandbox), server.clone());
+        servers.insert(started, server.clone());
         Ok(server)
     }
 
     async fn listed(&self, request: ListRequest) -> Result<Answer> {
         let sandbox = request.agent.sandbox;
-        let server = self.server(&request.server, sandbox)?;
+        let server = self.server(&request.agent, &request.server)?;
         let place = Place { folder: request.place.workspace.folder, sandbox };
         let (tools, warnings) = server.list(&place).await?;
         let json = Some(Pinned::listed(&tools));
@@ -112,7 +113,7 @@ impl OfRun {
             return Err(Fault::failed(FailureKind::Denied, format!("denied: {name}")));
         }
         let sandbox = request.agent.sandbox;
-        let server = self.server(of, sandbox)?;
+        let server = self.server(&request.agent, of)?;
         let place = Place { folder: request.place.workspace.folder, sandbox };
         server.call(&place, tool, &request.call.arguments, request.attempt, &pinned).await
     }

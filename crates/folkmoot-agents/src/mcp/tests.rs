@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
+use crate::testing::{is_running, until};
 
 /// The stub server: this binary, started again.
 #[test]
@@ -124,11 +125,6 @@ impl Stage {
     }
 }
 
-fn is_alive(process: u32) -> bool {
-    fs::read_to_string(format!("/proc/{process}/status"))
-        .is_ok_and(|status| !status.contains("State:\tZ"))
-}
-
 #[tokio::test]
 async fn a_server_is_started_once_however_many_need_it_and_ends_with_its_run() {
     let stage = Stage::new(json!({})).await;
@@ -140,21 +136,21 @@ async fn a_server_is_started_once_however_many_need_it_and_ends_with_its_run() {
     assert!(stage.list().await.is_ok());
     let starts = stage.starts();
     assert_eq!(starts.len(), 1);
-    assert!(is_alive(starts[0]));
+    assert!(is_running(starts[0]));
     stage.reached.close().await;
-    assert!(!is_alive(starts[0]));
+    until(|| !is_running(starts[0]));
 }
 
 #[tokio::test]
 async fn a_server_that_does_not_want_to_end_is_ended_whoever_lets_go_of_it() {
     let stage = Stage::new(json!({ "stubborn": true })).await;
     stage.reached.close().await;
-    assert!(!is_alive(stage.starts()[0]));
+    until(|| !is_running(stage.starts()[0]));
     let Stage { folder, reached, .. } = Stage::new(json!({ "stubborn": true })).await;
     drop(reached);
     let starts = fs::read_to_string(folder.path().join("starts")).expect("it has started");
     let process = starts.trim().parse().expect("a process");
-    while is_alive(process) {
+    while is_running(process) {
         tokio::task::yield_now().await;
     }
 }
@@ -217,7 +213,7 @@ async fn a_server_that_dies_fails_its_open_calls_at_once_and_is_started_on_its_n
     assert_eq!(stage.file("log").matches("call die").count(), 1);
     assert_eq!(stage.text("echo", json!({ "text": "again" })).await, "again");
     assert_eq!(stage.starts().len(), 2);
-    assert!(!is_alive(stage.starts()[0]));
+    until(|| !is_running(stage.starts()[0]));
 }
 
 #[tokio::test]

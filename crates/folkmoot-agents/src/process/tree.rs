@@ -4,8 +4,9 @@ use std::{fmt, io};
 
 use tokio::process::Child;
 
-/// All processes of a child: its group, and those that have left it, by their mark. Dropping it ends
-/// them.
+/// All processes of a child: its group, and those that have left it, by their mark. Dropping it kills
+/// them, and waits until they have ended; a system that takes longer than a second to end what was
+/// killed is not waited for. Whoever waits for the child reaps it.
 pub(super) struct Tree {
     group: Option<u32>,
     mark: String,
@@ -57,14 +58,21 @@ pub(super) fn pid(number: u32) -> Option<rustix::process::Pid> {
 mod system {
     use std::{
         collections::BTreeSet,
-        io, process,
+        io,
+        os::fd::OwnedFd,
+        process,
         sync::{Mutex, MutexGuard, PoisonError},
+        time::{Duration, Instant},
     };
 
-    use rustix::process::{
-        Signal, WaitOptions, kill_process, kill_process_group, set_child_subreaper, waitpid,
+    use rustix::{
+        event::{PollFd, PollFlags, poll},
+        process::{
+            PidfdFlags, Signal, WaitOptions, getpgrp, kill_process, kill_process_group, pidfd_open,
+            set_child_subreaper, waitpid,
+        },
+        time::Timespec,
     };
-
     use tokio::process::Child;
 
     use super::{
@@ -74,6 +82,9 @@ mod system {
 
     /// How often the processes are looked through: whoever is killed may just have started another.
     const ROUNDS: u32 = 16;
+
+    /// How long the system may take to end what was killed; then it is left to it.
+    const ENDING: Duration = Duration::from_secs(1);
 
     /// The groups of children that are under way.
     static UNDER_WAY: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
@@ -100,40 +111,83 @@ mod system {
         if let Some(group) = group {
             under_way().remove(&group);
         }
-        if let Some(group) = group.and_then(pid) {
-            let _ = kill_process_group(group, Signal::KILL);
+        let until = Instant::now() + ENDING;
+        let mut over = Vec::new();
+        for round in 0..ROUNDS {
+            let of_group = group.filter(|_| round == 0);
+            let mut strays = Vec::new();
+            for number in processes() {
+                match standing(number, of_group, mark) {
+                    Standing::Stranger => {}
+                    Standing::Stray => strays.extend(pid(number)),
+                    Standing::Ended => over.extend(pid(number)),
+                }
+            }
+            // Held before they are killed, so that their end is not taken for that of others.
+            let held = strays.iter().filter_map(|it| pidfd_open(*it, PidfdFlags::empty()).ok());
+            let held: Vec<OwnedFd> = held.collect();
+            if let Some(group) = of_group.and_then(pid) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            for stray in &strays {
+                let _ = kill_process(*stray, Signal::KILL);
+            }
+            if strays.is_empty() || !have_ended(&held, until) {
+                break;
+            }
+            over.extend(strays);
         }
-        for _ in 0..ROUNDS {
-            let strays: Vec<_> = processes().filter(|number| is_stray(*number, mark)).collect();
-            if strays.is_empty() {
-                return;
-            }
-            for stray in strays.into_iter().filter_map(pid) {
-                let _ = kill_process(stray, Signal::KILL);
-                let _ = waitpid(Some(stray), WaitOptions::NOHANG);
-            }
+        // The child itself is reaped by whoever waits for it; its orphans have become our children, and
+        // nobody waits for them.
+        for orphan in over.into_iter().filter(|it| Some(*it) != group.and_then(pid)) {
+            let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
         }
     }
 
-    /// Whether a process belongs to the tree: by its mark, or as a confined orphan that hides whose
-    /// it is.
-    fn is_stray(number: u32, mark: &str) -> bool {
-        match mark_of(number) {
-            Marked::Unseen => false,
-            Marked::With(value) => value == mark,
-            Marked::Without => is_confined_orphan(number),
+    /// Whether all of them have ended by then; a process that has ended can be read.
+    fn have_ended(held: &[OwnedFd], until: Instant) -> bool {
+        held.iter().all(|it| {
+            let left = Timespec::try_from(until.saturating_duration_since(Instant::now())).ok();
+            poll(&mut [PollFd::new(it, PollFlags::IN)], left.as_ref()) != Ok(0)
+        })
+    }
+
+    /// What a process is to a tree.
+    enum Standing {
+        Stranger,
+        /// It belongs to it: by its group, by its mark, or as a confined orphan that hides whose it is.
+        Stray,
+        /// It was an orphan of any tree, and nobody has reaped it.
+        Ended,
+    }
+
+    fn standing(number: u32, group: Option<u32>, mark: &str) -> Standing {
+        let marked = mark_of(number);
+        if let Marked::With(value) = &marked {
+            return if value == mark { Standing::Stray } else { Standing::Stranger };
+        }
+        let theirs = Status::of(&number.to_string());
+        match marked {
+            // What has ended shows no environment.
+            _ if !theirs.is_alive && is_orphan(&theirs) => Standing::Ended,
+            Marked::Without if group == Some(theirs.group) => Standing::Stray,
+            Marked::Without if theirs.is_alive && is_confined_orphan(&theirs) => Standing::Stray,
+            Marked::With(_) | Marked::Without | Marked::Unseen => Standing::Stranger,
         }
     }
 
-    /// Whether a child of ours has given up more rights than we have, which only what we confine does,
-    /// and is in the group of none that is under way.
-    fn is_confined_orphan(number: u32) -> bool {
-        let under_way = under_way();
-        let (theirs, ours) = (Status::of(&number.to_string()), Status::of("self"));
+    /// Whether it is an orphan that has given up more rights than we have, which only what we confine
+    /// does.
+    fn is_confined_orphan(theirs: &Status) -> bool {
+        theirs.filters > Status::of("self").filters && is_orphan(theirs)
+    }
+
+    /// Whether a child of ours is in the group of none that is under way, and not in ours, where programs
+    /// are that are no agents'.
+    fn is_orphan(theirs: &Status) -> bool {
         theirs.parent == process::id()
-            && theirs.is_alive
-            && theirs.filters > ours.filters
-            && !under_way.contains(&theirs.group)
+            && pid(theirs.group) != Some(getpgrp())
+            && !under_way().contains(&theirs.group)
     }
 }
 

@@ -235,11 +235,11 @@ fn names(catalog: &Catalog, providers: &Providers) -> Vec<Finding> {
                 .help("set the key, or choose another default_model".to_owned()),
         },
     };
-    let aliases =
-        catalog.aliases.keys().map(|alias| match askable_chain(catalog, providers, alias) {
-            Ok(chain) => Finding::ok("alias", format!("{alias}: {chain}")),
-            Err(why) => Finding::missing("alias", format!("{alias}: {why}")),
-        });
+    let names = catalog.aliases.keys().chain(catalog.programs.keys());
+    let aliases = names.map(|alias| match askable_chain(catalog, providers, alias) {
+        Ok(chain) => Finding::ok("alias", format!("{alias}: {chain}")),
+        Err(why) => Finding::missing("alias", format!("{alias}: {why}")),
+    });
     std::iter::once(default).chain(aliases).collect()
 }
 
@@ -282,7 +282,7 @@ async fn coding_agents() -> Vec<Finding> {
     if there.is_empty() {
         let names = CliProgram::PRESETS.map(|(name, _)| name);
         let message = format!("none of {} is in PATH", names.join(", "));
-        let help = "only teams that name one with `cli:` need it".to_owned();
+        let help = "only teams that name one with `cli:` or `acp:` need it".to_owned();
         return vec![Finding::missing("agents", message).help(help)];
     }
     let levels = match unenforceable() {
@@ -299,8 +299,11 @@ fn coding_agent(agent: &Installed, levels: &str) -> Finding {
         Some(login) => {
             Finding::ok("agents", format!("{name} {version}, login in {login}, {levels}"))
         }
-        None => Finding::missing("agents", format!("{name} {version}, no login found, {levels}"))
-            .help(format!("log in with `{name}`, unless it keeps its login elsewhere")),
+        None => {
+            let by = name.trim_end_matches("-acp").trim_end_matches("-code");
+            Finding::missing("agents", format!("{name} {version}, no login found, {levels}"))
+                .help(format!("log in with `{by}`, unless it keeps its login elsewhere"))
+        }
     }
 }
 

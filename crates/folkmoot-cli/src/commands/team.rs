@@ -348,6 +348,8 @@ impl Team {
                 return Err(refusal.into());
             }
         };
+        let changes: Vec<Override> = changes.into_iter().collect();
+        let moves = changes.iter().any(|change| change.name.ends_with("workdir"));
         let overrides: Vec<Override> = recipe.overrides.iter().cloned().chain(changes).collect();
         let read = |name: &str| {
             let file = recipe.files.get(name).cloned();
@@ -360,7 +362,7 @@ impl Team {
             let names = names.ok_or_else(|| "the run was not made with this folder".to_owned())?;
             Ok(names.lines().map(str::to_owned).collect())
         };
-        let checked = check::check(&Input {
+        let mut checked = check::check(&Input {
             source,
             name: &recipe.name,
             path: recipe.path.as_deref(),
@@ -373,6 +375,15 @@ impl Team {
             list: &list,
             around: &[],
         });
+        // What a file calls its workspace may be another folder from here.
+        if !moves {
+            let folder = spec.workspace.as_ref().map(|it| it.folder.clone());
+            let now = checked.spec.as_mut().and_then(|it| it.workspace.as_mut());
+            if let (Some(now), Some(folder)) = (now, &folder) {
+                now.folder = folder.clone();
+            }
+            checked.workplace.workdir = folder;
+        }
         let (asked, targets) = (None, targets(&catalog));
         Ok(Team { checked, providers, name: recipe.name.to_string(), asked, targets })
     }
@@ -449,6 +460,7 @@ impl Team {
         let unusable = self.unusable(Severity::Error);
         self.checked.diagnostics.extend(unusable);
         self.checked.diagnostics.extend(self.unconfined());
+        self.checked.diagnostics.extend(self.displaced());
         self.leave_out_unusable();
     }
 
@@ -464,6 +476,19 @@ impl Team {
         }
     }
 
+    /// That the workspace is not there, if it is named and is not.
+    fn displaced(&self) -> Option<Diagnostic> {
+        let folder = self.checked.workplace.workdir.as_deref()?;
+        let why = match Path::new(folder).metadata() {
+            Ok(found) if found.is_dir() => return None,
+            Ok(_) => "it is no folder".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let message = format!("the workspace {folder} cannot be used: {why}");
+        let help = "make that folder, or name another by workdir or --workdir".to_owned();
+        Some(Diagnostic::error("invalid_workdir", message).help(help))
+    }
+
     /// Why a controller, a command of an agent, or one that an edge requires, cannot be run here, if there
     /// is one and it cannot.
     fn unconfined(&self) -> Option<Diagnostic> {
@@ -471,7 +496,8 @@ impl Team {
         let is_confined = spec.workspace.as_ref()?.sandbox < Sandbox::Full;
         let why = is_confined.then(unenforceable)??;
         let all = spec.team.all();
-        if let Some(agent) = all.iter().find(|it| matches!(it.target, Target::Cli(_))) {
+        let is_program = |it: &&Agent| matches!(it.target, Target::Cli(_) | Target::Acp(_));
+        if let Some(agent) = all.iter().find(is_program) {
             let message = format!("{} cannot be held to its level: {why}", agent.name);
             let help = "sandbox: full in the team file runs it unconfined";
             return Some(Diagnostic::error("sandbox_unavailable", message).help(help.to_owned()));
@@ -531,7 +557,7 @@ impl Team {
     fn lack(&self, agent: &Agent, target: &Target) -> Option<String> {
         let environment = self.checked.workplace.environments.get(&agent.id);
         let has_own_path = environment.is_some_and(|it| it.set.contains_key("PATH"));
-        let is_found_there = has_own_path && matches!(target, Target::Cli(_));
+        let is_found_there = has_own_path && matches!(target, Target::Cli(_) | Target::Acp(_));
         if is_found_there { None } else { self.providers.lack(target) }
     }
 
@@ -541,7 +567,7 @@ impl Team {
         let team = &self.checked.team;
         for agent in team.all() {
             if let Some(lack) = self.lack(&agent, &agent.target) {
-                let is_program = matches!(agent.target, Target::Cli(_));
+                let is_program = matches!(agent.target, Target::Cli(_) | Target::Acp(_));
                 let name = team.full_name(&agent.id);
                 reasons.entry((is_program, lack)).or_default().push(name);
             }
@@ -681,10 +707,19 @@ fn read_text(file: &Path) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
 }
 
-/// The text of a file of a workspace, if it is there.
+/// The text of a file of a workspace, if it is there; what a link leads to outside is none of it.
 fn beside(folder: &Path, name: &str) -> Result<Option<String>, String> {
     let file = folder.join(name);
-    if file.is_file() { read_text(&file).map(Some) } else { Ok(None) }
+    if !file.is_file() {
+        return Ok(None);
+    }
+    let real = |path: &Path| path.canonicalize().map_err(|error| error.to_string());
+    let file = real(&file)?;
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    if !file.starts_with(real(folder)?) {
+        return Err("it is a link that leads out of the workspace".to_owned());
+    }
+    read_text(&file).map(Some)
 }
 
 /// Takes out of the chains of `team` what cannot be asked later on; says what and why.

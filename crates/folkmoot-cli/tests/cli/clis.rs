@@ -101,11 +101,14 @@ fn doctor_tells_which_coding_agents_are_there_with_version_and_login() {
     let script = "echo 'codex-cli 0.46.0'; cat";
     let bench = with(Bench::new(), "codex", script);
     let bench = with(bench, "claude", "sleep 600");
+    let bench = with(bench, "codex-acp", "read -r line; echo \"codex-acp 0.16.2$line\"");
     fs::create_dir(bench.path(".codex")).expect("it can be made");
     bench.write(".codex/auth.json", "{}");
     let page = bench.call(["doctor"]).must_be(0).stdout;
     assert!(page.contains("✓ agents    codex 0.46.0, login in ~/.codex/auth.json, at "), "{page}");
     assert!(page.contains("claude does not tell its version, no login found, at "), "{page}");
+    assert!(page.contains("✓ agents    codex-acp 0.16.2, login in ~/.codex/auth.json"), "{page}");
+    assert!(!page.contains("claude-code-acp"), "{page}");
 }
 
 /// An agent that speaks the Agent Client Protocol: it asks leave to edit a file, edits it if it may, and
@@ -227,4 +230,16 @@ fn left_in(bench: &Bench) -> usize {
     let is_here =
         |it: &fs::DirEntry| fs::read_link(it.path().join("cwd")).is_ok_and(|cwd| cwd == here);
     processes.filter(is_here).count()
+}
+
+#[test]
+fn an_agent_for_acp_that_is_not_installed_is_told_of_like_one_for_cli() {
+    let team = "agents: [{ name: coder, acp: { command: [no-such-agent, acp] } }]\n\
+                collaboration: { strategy: sequential }\n";
+    let bench = with(Bench::with_team(team), "other", "exit 0");
+    let error = bench.call(["run", "team.yaml", "Fix it", "--json"]).must_be(2).json();
+    assert_eq!(error["error"]["code"], "not_installed", "{error}");
+    bench.write("folkmoot.toml", "[aliases]\ncoder = { acp = [\"no-such-agent\", \"acp\"] }\n");
+    let page = bench.call(["doctor"]).must_be(0).stdout;
+    assert!(page.contains("alias     coder: no-such-agent is not installed"), "{page}");
 }

@@ -86,6 +86,7 @@ fn what_is_configured_is_told_by_itself_and_what_is_broken_with_the_way_out() {
                         → set the key, or choose another default_model
             ✓ alias     mixed: demo → (codex: codex is not installed, or not in PATH)
             ✓ alias     safe: deepseek/c → (office/x: provider "office" has no key: OFFICE_KEY is not set) → demo
+            – alias     coder: codex is not installed, or not in PATH
             ✓ git       git version V
             ✓ terminal  LANG=zh_CN.UTF-8
             ✓ clock     NOW

@@ -24,6 +24,7 @@ mod graphs;
 mod held;
 mod help;
 mod imported;
+mod instructions;
 mod led;
 mod limits;
 #[cfg(unix)]

@@ -25,7 +25,7 @@ use std::{
 
 pub use servers::{Hidden, Server, Times, Via};
 pub use strategies::parameters;
-pub use team::{Environment, Workplace, is_unset, left_out_of};
+pub use team::{Environment, Workplace, is_unset, left_out_of, server_name};
 
 use crate::{
     bounds::{Bounds, Taken},
@@ -243,16 +243,18 @@ fn check_reading(input: &Input<'_>, registry: &Registry) -> Checked {
         instructions: Instructions::default(),
     };
     check_task(input.task, &mut told);
+    told.extend(nested::displaced(&file, input));
     checked.found = servers::find(&root, &file, input, &mut told);
-    checked.workplace.servers = checked.found.servers.clone();
-    checked.workplace.secrets = checked.found.secrets.clone();
-    checked.workplace.sets_values = checked.found.sets_values;
+    checked.workplace.servers.extend(checked.found.servers.clone());
+    checked.workplace.secrets.0.extend(checked.found.secrets.0.iter().cloned());
+    checked.workplace.sets_values |= checked.found.sets_values;
     checked.instructions = Instructions::find(&file, input, &mut told);
     checked.hand_out();
     if !damaged && !members.incomplete {
         checked.work(&file, input, registry, &mut told);
     }
-    std::mem::take(&mut checked.found).check(&file, &checked.team, &mut told);
+    let found = std::mem::take(&mut checked.found);
+    found.check(&file, &checked.team, &checked.workplace.servers, &mut told);
     checked.diagnostics = ordered(told);
     checked.spec = checked.spec.take().filter(|_| checked.is_valid());
     let warnings = checked.warnings();

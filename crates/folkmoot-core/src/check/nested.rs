@@ -100,6 +100,13 @@ fn narrowed(before: &Agent, after: &Agent) -> Option<Diagnostic> {
     Some(Diagnostic::warning("narrowed_grants", message).help(help))
 }
 
+/// Tells of a workspace that a team names which is a member: it works in that of the run.
+pub(super) fn displaced(file: &Fields, input: &Input<'_>) -> Option<Diagnostic> {
+    file.get("workdir").filter(|_| !input.around.is_empty())?;
+    let message = "workdir has no effect in a team that is a member: it works where the run does";
+    Some(Diagnostic::warning("ignored_parameter", message).at(file.key("workdir")))
+}
+
 /// Tells of what a limit on tokens or money around a team cannot bound in it.
 pub(super) fn unbounded(agent: &Agent, is_metered: bool, is_priced: bool) -> Vec<Diagnostic> {
     let inner = agent.team().map(|nested| nested.spec.team.all()).unwrap_or_default();

@@ -1,7 +1,11 @@
 //! From the parameters of a pattern to its program with every role cast (collaborate.md §5).
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
 use serde_json::Value;
 
 use super::{
@@ -113,23 +117,48 @@ pub(crate) fn unknown_role(form: Form, name: &str) -> Diagnostic {
 
 /// That providers are not what they must be.
 pub(crate) fn no_providers() -> Diagnostic {
-    let message = "providers must be an object of roles and targets, both texts";
+    let message = "providers must be an object of roles and targets, both texts, each role once";
     let help = r#"for example {"reviewer": "gemini"}"#.to_owned();
     Diagnostic::error("invalid_providers_json", message).help(help)
 }
 
-/// The targets by role, if `value` is an object of texts, or a text that is one.
+/// The targets by role, if `value` is an object of texts with each role once, or a text that is one.
 pub(crate) fn targets(value: &Value) -> Option<BTreeMap<String, String>> {
-    let parsed = value.as_str().map(serde_json::from_str::<Value>);
-    let value = match parsed {
-        Some(parsed) => &parsed.ok()?,
-        None => value,
+    let Targets(given) = match value {
+        Value::String(text) => serde_json::from_str(text).ok()?,
+        _ => Targets::deserialize(value).ok()?,
     };
-    let target = |(role, target): (&String, &Value)| {
-        let target = target.as_str()?.trim();
-        (!target.is_empty()).then(|| (role.clone(), target.to_owned()))
-    };
-    value.as_object()?.iter().map(target).collect()
+    let targets: BTreeMap<String, String> =
+        given.iter().map(|(role, target)| (role.clone(), target.trim().to_owned())).collect();
+    let is_sound = targets.len() == given.len() && targets.values().all(|it| !it.is_empty());
+    is_sound.then_some(targets)
+}
+
+/// The fields of an object of texts in their order, also those that are there twice.
+struct Targets(Vec<(String, String)>);
+
+impl<'de> Deserialize<'de> for Targets {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Targets, D::Error> {
+        struct Fields;
+
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Targets;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of texts")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Targets, A::Error> {
+                let mut given = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    given.push(field);
+                }
+                Ok(Targets(given))
+            }
+        }
+
+        from.deserialize_map(Fields)
+    }
 }
 
 /// A collaboration has one shape at most.

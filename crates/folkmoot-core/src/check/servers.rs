@@ -204,14 +204,27 @@ impl Found {
         }
     }
 
-    /// What is wrong with the grants of a file, and with those servers that agents need.
-    pub(super) fn check(mut self, file: &Fields, team: &Team, told: &mut Vec<Diagnostic>) {
+    /// What is wrong with the grants of a file, and with those servers that agents need. A member that is
+    /// a team may also be granted the servers of its own; `all` has them too.
+    pub(super) fn check(
+        mut self,
+        file: &Fields,
+        team: &Team,
+        all: &BTreeMap<Arc<str>, Server>,
+        told: &mut Vec<Diagnostic>,
+    ) {
         let agents = file.list("agents").iter().filter_map(|item| item.fields());
-        for item in agents.chain([file]).flat_map(|fields| fields.list("grants")) {
-            let grant = item.text().map_or("", |grant| grant);
-            let server = mcp::granted_server(grant).filter(|server| is_name(server));
-            if server.is_some_and(|server| !self.knows(server)) {
-                told.push(self.unknown(grant).at(&item.place));
+        for fields in agents.chain([file]) {
+            let is_inside = |server: &str| {
+                let mut inside = all.keys().filter_map(|name| name.rsplit_once('/'));
+                fields.get("team").is_some() && inside.any(|(_, name)| name == server)
+            };
+            for item in fields.list("grants") {
+                let grant = item.text().map_or("", |grant| grant);
+                let server = mcp::granted_server(grant).filter(|server| is_name(server));
+                if server.is_some_and(|server| !self.knows(server) && !is_inside(server)) {
+                    told.push(self.unknown(grant).at(&item.place));
+                }
             }
         }
         let needs = |of: &Option<Arc<str>>| {

@@ -37,7 +37,8 @@ pub struct Workplace {
     pub workdir: Option<Arc<str>>,
     /// The environment of each agent's processes.
     pub environments: BTreeMap<AgentId, Environment>,
-    /// The MCP servers there are.
+    /// The MCP servers there are, those of teams that are members behind the [name](server_name) of
+    /// their team.
     pub servers: BTreeMap<Arc<str>, Server>,
     /// What of their environments and headers must not be shown.
     pub secrets: Hidden,
@@ -62,6 +63,11 @@ impl Workplace {
     pub(super) fn sets_nothing(&self) -> bool {
         !self.sets_values && self.environments.values().all(|it| it.set.is_empty())
     }
+}
+
+/// What a server is called among those of all teams of a run, where `team` is empty for the outermost.
+pub fn server_name(team: &str, server: &str) -> Arc<str> {
+    if team.is_empty() { server.into() } else { format!("{team}/{server}").into() }
 }
 
 /// The environment of an agent's processes (agents.md §4). Values may be secrets, so they are not
@@ -112,13 +118,24 @@ pub(super) fn members(
     builder.check_unbounded(&named, &mut agents);
     let mut environments: BTreeMap<AgentId, Environment> =
         named.iter().map(|agent| (agent.id(), environment(agent))).collect();
+    // A team that is a member works in the workspace of the run, whatever its file says.
+    let workdir = file.text("workdir").map_or(".", |folder| folder);
+    let beside = |_: &str, name: &str| (input.beside)(workdir, name);
+    let inside = Input { beside: &beside, ..*input };
+    let mut inner_servers = BTreeMap::new();
+    let (mut secrets, mut sets_values) = (Hidden::default(), false);
     let mut incomplete = false;
     for (named, agent) in named.iter().zip(&mut agents) {
         let Some(item) = named.fields.get("team") else { continue };
-        match nested::answer_for(agent, item, input, registry, told) {
+        match nested::answer_for(agent, item, &inside, registry, told) {
             Some(inner) => {
                 let of_team = |(id, it): (AgentId, _)| (id.in_team(&agent.id), it);
                 environments.extend(inner.environments.into_iter().map(of_team));
+                let of_team =
+                    |(name, it): (Arc<str>, _)| (server_name(agent.id.as_str(), &name), it);
+                inner_servers.extend(inner.servers.into_iter().map(of_team));
+                secrets.0.extend(inner.secrets.0);
+                sets_values |= inner.sets_values;
             }
             None => incomplete = true,
         }
@@ -132,7 +149,9 @@ pub(super) fn members(
             sandbox: ceiling(file),
             workdir: file.text("workdir").cloned(),
             environments,
-            ..Workplace::default()
+            servers: inner_servers,
+            secrets,
+            sets_values,
         },
         team: Team::new(file.text("name").cloned().unwrap_or(input.name.into()), agents),
         incomplete: incomplete

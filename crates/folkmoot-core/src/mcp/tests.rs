@@ -15,7 +15,7 @@ use crate::{
     run::Run,
     sim::{Happening, Sim, World},
     spec::{Collaboration, Spec},
-    team::{Says, Script, ScriptedReply, Target},
+    team::{Nested, Says, Script, ScriptedReply, Target},
     testing::{Scripted, agent, check, ids, line, play, spec, tool},
     time::{Duration, Time},
     view,
@@ -77,6 +77,32 @@ fn a_server_is_asked_once_what_it_has_when_an_agent_first_needs_it() {
           {"round":1,"kind":"broadcast","responses":{"a":"A","b":"B","c":"C"}}
     "#]],
     );
+}
+
+/// A member that this team answers for.
+fn a_team(name: &str, spec: Spec) -> Agent {
+    let nested = Nested { file: format!("{name}.yaml").into(), spec };
+    let grants = vec!["mcp.s".into()];
+    Agent { grants, ..Agent::new(name, Target::Team(Box::new(nested))) }
+}
+
+#[test]
+fn each_team_has_servers_and_pins_of_its_own_whatever_others_call_theirs() {
+    let inner = |name: &str| team(vec![member(name, vec![text("done")])], 1);
+    let members =
+        vec![member("a", vec![text("A")]), a_team("x", inner("a")), a_team("y", inner("a"))];
+    let sim = play(team(members, 1));
+    let known = sim.run.known();
+    let listings = known.in_order().into_iter();
+    let listings = listings.filter(|(_, entry)| matches!(entry.call, Call::Listing { .. }));
+    let keys: Vec<&str> = listings.map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["mcp/s", "mcp/x/s", "mcp/y/s"]);
+    for of in ["", "x", "y"] {
+        assert_eq!(pinned(known, of, "s").len(), 2, "{of}");
+    }
+    assert_eq!(pinned(known, "z", "s"), []);
+    let offered = |id: &str| sim.spec.tools(&id.into(), known).len();
+    assert_eq!([offered("a"), offered("x/a"), offered("y/a")], [2; 3]);
 }
 
 #[test]
