@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     ffi::OsStr,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -19,6 +19,7 @@ use folkmoot_runtime::{
     tools::NoTools,
 };
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::{
     config::{self, Config},
@@ -27,7 +28,7 @@ use crate::{
 };
 
 /// Flags of every command.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Global {
     /// The file in which runs are kept [default: in the user's state directory]
@@ -70,6 +71,17 @@ pub(crate) struct App {
     secrets: Secrets,
     out: Sink,
     err: Sink,
+    /// Where results go that somebody in this process has asked for.
+    taken: Option<Mutex<Taken>>,
+}
+
+/// What a command has come to, for whoever takes that in place of standard output.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Taken {
+    /// What was told.
+    pub(crate) value: Option<Value>,
+    /// Why it was refused.
+    pub(crate) refusal: Option<Refusal>,
 }
 
 impl App {
@@ -79,7 +91,26 @@ impl App {
         // The usual variables hold keys even if the config cannot be read.
         let secrets = config.as_ref().map_or_else(|_| Config::default().secrets(), Config::secrets);
         let (out, err) = (Sink::stdout(secrets.clone()), Sink::stderr(secrets.clone()));
-        App { global, config, secrets, out, err }
+        App { global, config, secrets, out, err, taken: None }
+    }
+
+    /// The same for a command whose result is taken by its caller: nothing is printed.
+    pub(crate) fn taking(&self) -> App {
+        let global = Global { output: Output::Json, ..self.global.clone() };
+        App { taken: Some(Mutex::default()), ..App::new(global) }
+    }
+
+    /// What was told and would have been printed.
+    pub(crate) fn taken(&self) -> Taken {
+        let taken = self.taken.as_ref().map(|it| it.lock().unwrap_or_else(PoisonError::into_inner));
+        taken.map(|it| it.clone()).unwrap_or_default()
+    }
+
+    /// Hands a refusal to whoever takes results; gives whether somebody does.
+    pub(crate) fn refuse(&self, refusal: &Refusal) -> bool {
+        let Some(taken) = &self.taken else { return false };
+        taken.lock().unwrap_or_else(PoisonError::into_inner).refusal = Some(refusal.clone());
+        true
     }
 
     /// How results are to be printed.
@@ -117,6 +148,11 @@ impl App {
 
     /// Prints a value for programs; laid out for reading if a person looks on.
     pub(crate) fn print_json(&self, value: &impl Serialize) {
+        if let Some(taken) = &self.taken {
+            let value = serde_json::to_value(value).ok();
+            taken.lock().unwrap_or_else(PoisonError::into_inner).value = value;
+            return;
+        }
         let is_read = self.page().is_live();
         self.out.put(&if is_read { json::page(value) } else { json::line(value) });
     }

@@ -76,6 +76,9 @@ pub(crate) fn report(error: &Error, app: &App) -> Exit {
 
 /// Tells why something cannot be done.
 pub(crate) fn tell(refusal: &Refusal, app: &App) {
+    if app.refuse(refusal) {
+        return;
+    }
     if app.wants_json() {
         return app.print_json(&refusal.told());
     }

@@ -7,7 +7,6 @@ mod app;
 mod commands;
 mod config;
 mod exit;
-#[expect(dead_code, reason = "the servers that use it come next")]
 mod office;
 mod terminal;
 

@@ -17,7 +17,13 @@ use folkmoot_core::{
 use folkmoot_runtime::engine::{Engine, Loaded};
 use folkmoot_server::{Office, Ready};
 
-use crate::{app::App, commands::Team, exit};
+use serde_json::{Map, Value};
+
+use crate::{
+    app::App,
+    commands::{Team, asked},
+    exit,
+};
 
 /// What a server lets its callers do at most.
 #[derive(Debug)]
@@ -111,6 +117,10 @@ impl Office for Local {
         let spec = team.sound_spec()?;
         let form = request.form(&spec);
         Ok(Ready { spec, engine: means.given_to(self.engine.clone()), form, turns })
+    }
+
+    async fn orchestrate(&self, actor: &str, fields: Map<String, Value>) -> Result<Value, Refusal> {
+        asked(&self.app, actor, &fields).await
     }
 
     fn engine_for(&self, run: &Loaded) -> Result<Engine, Refusal> {

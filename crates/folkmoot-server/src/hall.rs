@@ -122,6 +122,14 @@ impl Hall {
         Some(Underway { id: id.clone(), stage: open.get(id)?.clone() })
     }
 
+    /// Does something beside the runs that is to be finished before the hall closes.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> tokio::task::JoinHandle<T> {
+        self.drives.spawn(work)
+    }
+
     /// Lets go of all runs, so that they can be resumed, and waits until they are.
     pub async fn close(&self) {
         self.leave.cancel();

@@ -4,7 +4,10 @@
 //! machine. A [`Hall`] drives the runs and tells how they stand. A protocol is a few lines over both.
 //! Deliberately absent: flags, the environment and config files.
 
+mod fields;
 mod hall;
+mod letters;
+pub mod mcp;
 mod office;
 mod standing;
 

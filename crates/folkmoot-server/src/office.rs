@@ -7,6 +7,7 @@ use folkmoot_core::{
     spec::Spec,
 };
 use folkmoot_runtime::engine::{Engine, Loaded};
+use serde_json::{Map, Value};
 
 /// Makes of requests what is to be run, and says what is allowed.
 #[async_trait]
@@ -20,6 +21,9 @@ pub trait Office: Send + Sync {
     /// Judges a request and the team that it makes. Nothing is started by it, and a request that passes
     /// what this server allows is refused.
     fn ready(&self, request: &Request) -> Result<Ready, Refusal>;
+
+    /// Carries out an action of orchestrate.md for `actor`; gives what is told of it.
+    async fn orchestrate(&self, actor: &str, fields: Map<String, Value>) -> Result<Value, Refusal>;
 
     /// The engine for a run that goes on with the team that it began with.
     fn engine_for(&self, run: &Loaded) -> Result<Engine, Refusal>;

@@ -18,6 +18,7 @@ mod fork;
 mod graph;
 mod init;
 mod mail;
+mod mcp;
 mod models;
 mod new_file;
 mod orchestrate;
@@ -37,10 +38,12 @@ mod undo;
 mod verify;
 mod watch;
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use clap::Subcommand;
 
-pub(crate) use self::team::Team;
+pub(crate) use self::{orchestrate::asked, team::Team};
 
 use crate::{
     app::{App, Output},
@@ -74,6 +77,7 @@ pub(crate) enum Command {
     Export(export::Export),
     Mail(mail::Mail),
     Board(board::Board),
+    Mcp(mcp::Mcp),
     Init(init::Init),
     Agents(agents::Agents),
     Models(models::Models),
@@ -89,7 +93,7 @@ impl Command {
     }
 
     /// Carries the command out.
-    pub(crate) async fn run(self, app: &App) -> Result<Exit> {
+    pub(crate) async fn run(self, app: &Arc<App>) -> Result<Exit> {
         match self {
             Command::Run(it) => it.run(app).await,
             Command::Check(it) => it.run(app),
@@ -115,6 +119,7 @@ impl Command {
             Command::Export(it) => it.run(app).await,
             Command::Mail(it) => it.run(app).await,
             Command::Board(it) => it.run(app).await,
+            Command::Mcp(it) => it.run(app).await,
             Command::Init(it) => it.run(app),
             Command::Agents(it) => it.run(app),
             Command::Models(it) => it.run(app),

@@ -1,5 +1,6 @@
 //! From a goal to merged cards, one request per step (orchestrate.md).
 
+mod asked;
 mod execute;
 mod merge;
 mod place;
@@ -18,6 +19,7 @@ use folkmoot_runtime::{
 };
 use serde_json::{Value, json};
 
+pub(crate) use self::asked::asked;
 use self::{execute::Execution, merge::Merging};
 use super::team::from_stdin_if_asked;
 use crate::{

@@ -17,7 +17,8 @@ use crate::{app::App, config, exit::Refusal};
 
 /// The repository that the command is called in, if it is in one.
 pub(super) async fn repository() -> Result<Option<Repository>> {
-    match Repository::open(&std::env::current_dir()?, config::environment()).await {
+    let environment: Vec<_> = config::environment().collect();
+    match Repository::open(&std::env::current_dir()?, environment.into_iter()).await {
         Ok(repository) => Ok(Some(repository)),
         Err(GitError::NotARepository(_)) => Ok(None),
         Err(error) => Err(error.into()),
