@@ -116,12 +116,17 @@ impl Known {
         self.calls.values().chain(replaced).filter(|entry| entry.is_charged())
     }
 
-    /// The calls of the turn `key`: the one of that name, and those below it.
-    pub(crate) fn turn(&self, key: &Key) -> Vec<&Entry> {
+    /// The calls below the turn `key`.
+    pub(crate) fn below(&self, key: &Key) -> impl Iterator<Item = (&Key, &Entry)> {
         let below = Key::parse(&format!("{key}/"));
         let nested = self.calls.range(below.clone()..);
-        let nested = nested.take_while(|(it, _)| it.is_under(below.as_str()));
-        self.calls.get(key).into_iter().chain(nested.map(|(_, entry)| entry)).collect()
+        nested.take_while(move |(it, _)| it.is_under(below.as_str()))
+    }
+
+    /// The calls of the turn `key`: the one of that name, and those below it.
+    pub(crate) fn turn(&self, key: &Key) -> Vec<&Entry> {
+        let nested = self.below(key).map(|(_, entry)| entry);
+        self.calls.get(key).into_iter().chain(nested).collect()
     }
 
     /// All calls in the order of asking.

@@ -144,8 +144,8 @@ fn lacks_answer(entry: &Entry) -> bool {
 }
 
 /// The events with which a fork of the run `origin` begins: it starts under its own spec and takes
-/// over, in the order in which its program wants them, the calls that were answered and do not depend
-/// on what changed.
+/// over, in the order in which their answers came, the calls that were answered and do not depend on
+/// what changed. What its program makes of that order it makes again.
 ///
 /// Everything else is asked: calls of agents that differ, all calls if the task differs, what a retry
 /// is for, and whatever is made from something that is not taken over as it was. What is taken over
@@ -166,6 +166,24 @@ pub fn fork(origin: &str, records: &[Record], change: &Change, wall: u64) -> Vec
         fork.push(Event::Prompted { key, text });
     }
     let mut amended = BTreeSet::new();
+    let is_asked_again = |key: &Key, entry: &Entry| {
+        retry.as_ref().is_some_and(|retry| retry.asks(old.known(), key, entry))
+    };
+    let may_keep = |key: &Key, entry: &Entry| {
+        let is_touched = changed.as_ref().is_none_or(|changed| changed.touches(&entry.call));
+        // What a turn of a team comes to follows from the calls below it, unless it was cut off: then
+        // it stands as long as nothing below is to go otherwise.
+        let is_of_team = entry.call.is_of_team();
+        let goes_otherwise = |(key, entry): (&Key, &Entry)| {
+            is_asked_again(key, entry) || answers.iter().any(|(answered, _)| answered == key)
+        };
+        let stands = || entry.withdrawn && !old.known().below(key).any(goes_otherwise);
+        let is_kept = !is_touched && !is_asked_again(key, entry) && is_answer(entry);
+        is_kept && (!is_of_team || stands())
+    };
+    // Turns of teams are concluded in their place among the answers.
+    let kept = old.known().iter().filter(|(key, it)| it.call.is_of_team() || may_keep(key, it));
+    let mut rest: BTreeSet<u64> = kept.map(|(_, entry)| entry.settled).collect();
     loop {
         let concluded = fork.conclude(spec);
         if !concluded.is_empty() {
@@ -179,22 +197,24 @@ pub fn fork(origin: &str, records: &[Record], change: &Change, wall: u64) -> Vec
             }
             continue;
         }
-        let found = fork.wanted(spec, |key, call| {
-            // What a turn of a team comes to follows from the calls below it.
+        let mut found = fork.wanted(spec, |key, call| {
             let entry = old.known().get(key.as_str()).filter(|entry| is_same(&entry.call, call))?;
-            if call.is_of_team() {
-                return None;
-            }
-            let is_touched = changed.as_ref().is_none_or(|changed| changed.touches(call));
             let is_made_anew = entry.call.sources().any(|source| amended.contains(source));
-            let is_asked_again = retry.as_ref().is_some_and(|it| it.asks(old.known(), key, entry));
-            let is_kept = !is_touched && !is_made_anew && !is_asked_again;
-            (is_kept && is_answer(entry)).then_some(entry)
+            (may_keep(key, entry) && !is_made_anew).then_some(entry)
         });
-        if found.is_empty() {
-            return fork.events;
-        }
+        found.sort_by_key(|(_, entry)| entry.settled);
+        let mut found = found.into_iter();
+        let Some((key, entry)) = found.next() else { return fork.events };
+        // What came before and is not wanted by now never will be.
+        rest = rest.split_off(&(entry.settled + 1));
+        fork.inherit(&key, entry);
+        fork.amend(&key, answers, &mut amended);
+        // What comes before the next one may be wanted only now.
         for (key, entry) in found {
+            if rest.first() != Some(&entry.settled) {
+                break;
+            }
+            rest.pop_first();
             fork.inherit(&key, entry);
             fork.amend(&key, answers, &mut amended);
         }
@@ -276,7 +296,8 @@ impl Fork {
     fn inherit(&mut self, key: &Key, entry: &Entry) {
         let Some(outcome) = entry.outcome.clone() else { return };
         let next = self.run.next_number(&entry.call);
-        let nth = if self.is_numbered_on { entry.nth } else { next };
+        let is_numbered = !self.is_numbered_on && !entry.call.is_of_team();
+        let nth = if is_numbered { next } else { entry.nth };
         let (key, call) = (key.clone(), entry.call.clone());
         self.push(Event::Inherited { key, call, nth, settled: outcome.into() });
     }

@@ -220,8 +220,13 @@ impl Run {
     /// Starts or refuses what is wanted and not under way, in the program's order.
     fn admit(&mut self, spec: &Spec, wants: &[Want], records: &mut Vec<Record>) {
         let mut is_queued = false;
+        let mut refused: Option<String> = None;
         for want in wants.iter().filter(|want| want.asked.is_none()) {
             let Want { key, call, .. } = want.clone();
+            // The calls of a team whose turn does not begin are not wanted.
+            if refused.as_ref().is_some_and(|turn| key.is_under(turn)) {
+                continue;
+            }
             let event = match self.judge(spec, want) {
                 Admission::Later(of) => {
                     is_queued |= of == Owner::Run;
@@ -235,7 +240,10 @@ impl Run {
                     continue;
                 }
                 Admission::Granted(reserved) => self.asked(want, reserved),
-                Admission::Refused(fault) => Event::Refused { key, call, fault },
+                Admission::Refused(fault) => {
+                    refused = call.is_of_team().then(|| format!("{key}/"));
+                    Event::Refused { key, call, fault }
+                }
                 Admission::Diverged => {
                     return self.end(spec, Ending::failed("diverged", vec![key]), records);
                 }

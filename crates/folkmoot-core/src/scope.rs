@@ -94,6 +94,19 @@ pub struct Account {
     pub warnings: Vec<Warning>,
     /// Replies that came and yet count as failed, and why.
     pub faults: Vec<(Key, AgentId, Fault)>,
+    /// The turns of teams, in the order in which its program comes to them.
+    pub nested: Vec<Followed>,
+}
+
+/// The run of a team that answers for a member, in one of its turns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Followed {
+    /// The turn.
+    pub key: Key,
+    /// How its program ended, if it has.
+    pub ending: Option<Ending>,
+    /// What it has to show.
+    pub account: Account,
 }
 
 /// Something that a program tells the run's public stream (agents.md §9).
@@ -441,7 +454,7 @@ impl<'a> Scope<'a> {
     }
 
     /// The place in which the turn `name` of the member `agent` follows the program of its team, which
-    /// is that of `spec`; `prompt` is what the member is asked. Its records are not those of the run.
+    /// is that of `spec`; `prompt` is what the member is asked.
     pub(crate) fn nested<'b>(
         &'b self,
         name: &str,
@@ -455,7 +468,7 @@ impl<'a> Scope<'a> {
             None => agent.clone(),
         };
         let turn = Turn { team, path: place.path.clone(), brief };
-        let place = Scope { spec, turn: Some(turn.into()), tells: false, ..place };
+        let place = Scope { spec, turn: Some(turn.into()), ..place };
         place.limited(Limits { time: None, ..spec.limits })
     }
 
@@ -493,6 +506,33 @@ impl<'a> Scope<'a> {
             Fault::OverBudget { limit, of: Owner::Scope | Owner::Agent } => Some(*limit),
             _ => None,
         })
+    }
+
+    /// Follows the program of the turn `name` of a team. What it tells is told as its own: its records
+    /// are not those of the run.
+    pub(crate) fn follow(
+        &self,
+        name: &str,
+        turn: impl FnOnce() -> Step<Ending>,
+    ) -> (Step<Ending>, Vec<Want>) {
+        let around = self.notes.account.take();
+        let (step, wants) = self.tentatively(turn);
+        let account = self.notes.account.replace(around);
+        self.tell(|around| {
+            let (key, ending) = (self.key(name), step.as_ref().ok().cloned());
+            around.nested.retain(|turn| turn.key != key);
+            around.nested.push(Followed { key, ending, account });
+        });
+        (step, wants)
+    }
+
+    /// The same for a turn that is over, of which only somebody who looks wants to know more.
+    pub(crate) fn follow_again(&self, name: &str, turn: impl FnOnce() -> Step<Ending>) {
+        if self.tells {
+            let here = self.moment();
+            drop(self.follow(name, turn));
+            self.go_to(here);
+        }
     }
 
     /// Says what the turn `name` of a team, which is wanted, came to.

@@ -48,6 +48,7 @@ fn logs() -> impl Iterator<Item = (Vec<Record>, &'static str, ExpectFile)> {
         "relay",
         "retry",
         "roles",
+        "roundtable",
         "saved",
         "sequential",
         "supervisor",

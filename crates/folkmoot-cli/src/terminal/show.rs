@@ -30,6 +30,9 @@ pub(crate) fn run(screen: &Screen, outcome: &Outcome, calls: &[CallView]) -> Str
     section(&mut page, screen, "task", &outcome.prompt);
     page.push('\n');
     page.push_str(&table(screen, calls));
+    if !outcome.nested.is_empty() {
+        write!(page, "\n{}", teams(screen, outcome)).expect("a string takes any text");
+    }
     match (&outcome.answer, &outcome.partial) {
         (Some(answer), _) => section(&mut page, screen, "answer", answer),
         (None, Some(partial)) => section(&mut page, screen, "without an answer", &partial.text),
@@ -112,6 +115,29 @@ fn decisions(session: &Session) -> String {
     };
     let rest = (session.unlisted > 0).then(|| format!("and {} more", session.unlisted));
     session.decisions.iter().map(line).chain(rest).collect::<Vec<_>>().join("\n")
+}
+
+/// How the turns of teams went.
+fn teams(screen: &Screen, outcome: &Outcome) -> String {
+    let mut table = Table::new([
+        texts("TEAM'S TURN"),
+        texts("STRATEGY"),
+        texts("STATUS"),
+        texts("REASON"),
+        numbers("ROUNDS"),
+    ]);
+    for (key, turn) in &outcome.nested {
+        let text = |field: &str| turn[field].as_str().unwrap_or_default();
+        let rounds = turn["rounds"].as_array().map_or(0, Vec::len);
+        table.row([
+            screen.line(key).into(),
+            screen.line(text("strategy")).into(),
+            text("status").replace('_', " ").into(),
+            screen.words(text("reason"), WORDS).into(),
+            figures::count(rounds as u64).into(),
+        ]);
+    }
+    table.render(screen)
 }
 
 fn table(screen: &Screen, calls: &[CallView]) -> String {

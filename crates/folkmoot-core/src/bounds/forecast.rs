@@ -11,8 +11,9 @@ use super::{
     take::Take,
 };
 use crate::{
-    limits::Limits,
+    limits::{CONCURRENCY, Limits},
     render::FRAME,
+    spec::Collaboration,
     team::{AgentId, Team},
 };
 
@@ -64,6 +65,8 @@ pub(super) struct Forecast<'a> {
     pub(super) is_open: bool,
     /// The run's limit of calls.
     pub(super) calls: Option<u64>,
+    /// How many calls can be under way at once, whatever is set aside for each.
+    pub(super) at_once: u64,
 }
 
 /// Agents that hear each other: what each one's conversation has come to, and what it said last.
@@ -73,7 +76,25 @@ pub(super) struct Talk<'p> {
 }
 
 impl<'a> Forecast<'a> {
-    pub(super) fn new(team: &'a Team, limits: &Limits, task: Option<&str>) -> Forecast<'a> {
+    /// The work of a team on `task`, or on any task.
+    pub(super) fn of(
+        collaboration: &Collaboration,
+        team: &'a Team,
+        limits: &Limits,
+        task: Option<&str>,
+    ) -> Forecast<'a> {
+        let soft_tokens = collaboration.soft_tokens();
+        let mut forecast = Forecast::new(team, &Limits { soft_tokens, ..*limits }, task);
+        forecast.lay_out(collaboration, team, task);
+        forecast
+    }
+
+    /// What all phases take together.
+    pub(super) fn total(&self) -> Take {
+        self.phases.iter().fold(Take::NOTHING, |total, phase| total.and(phase.take))
+    }
+
+    fn new(team: &'a Team, limits: &Limits, task: Option<&str>) -> Forecast<'a> {
         let members = team.everyone().map(|it| (&it.id, Member::new(it, limits, task)));
         let shares = team.everyone().map(|agent| (&agent.id, Take::NOTHING));
         Forecast {
@@ -85,6 +106,10 @@ impl<'a> Forecast<'a> {
             unfailing: None,
             is_open: false,
             calls: limits.calls,
+            at_once: match limits.concurrency {
+                _ if limits.is_metered() => 1,
+                most => most.unwrap_or(CONCURRENCY),
+            },
         }
     }
 

@@ -4,8 +4,8 @@
 //! later targets of its chain. What one request takes, with its attempts, is the target's matter.
 
 use super::{
-    Bounds,
     asked::{Asked, Used},
+    forecast::Forecast,
     most::Most,
     take::{Cost, Range, Span, Take},
 };
@@ -48,26 +48,27 @@ struct Inner {
 }
 
 impl Inner {
-    /// A turn may end before its team is done with it, be it by a clock or for lack of something.
+    /// The least is what its team takes if nothing fails, the most what its limits leave of that. No
+    /// script is followed through: its later turns go on where this one ends.
     fn of(nested: &Nested, around: &Limits) -> Inner {
         let Spec { team, collaboration, limits, .. } = &nested.spec;
-        let limits = Limits { time: None, concurrency: None, ..limits.within(around) };
-        let Bounds { total, critical_path, .. } = Bounds::of(collaboration, team, &limits, None);
-        let within = |it: Span, most| Span { min: 0, max: Most(it.max).within(Most(most)).0 };
+        // Whatever else is under way around it may let its calls come one by one.
+        let limits = Limits { time: None, concurrency: Some(1), ..limits.within(around) };
+        let forecast = Forecast::of(collaboration, team, &limits, None);
+        let total = forecast.total();
+        let within = |it: Span, most| Span { max: Most(it.max).within(Most(most)).0, ..it };
         let started = within(total.started, limits.calls);
+        let requests = total.requests.max.min(started.max.unwrap_or(u64::MAX));
         let take = Take {
             calls: Range { min: 1, max: 1 },
-            requests: Range {
-                min: 0,
-                max: total.requests.max.min(started.max.unwrap_or(u64::MAX)),
-            },
+            requests: Range { max: requests, ..total.requests },
             started,
             input: within(total.input, limits.tokens),
             output: within(total.output, limits.tokens),
             tokens: within(total.tokens, limits.tokens),
-            cost: Cost { min: Money(0), max: total.cost.max.into_iter().chain(limits.cost).min() },
+            cost: Cost { max: total.cost.max.into_iter().chain(limits.cost).min(), ..total.cost },
         };
-        Inner { take, path: critical_path.max(1) }
+        Inner { take, path: forecast.path.max(1) }
     }
 }
 

@@ -85,11 +85,8 @@ impl Bounds {
         limits: &Limits,
         task: Option<&str>,
     ) -> Bounds {
-        let soft_tokens = collaboration.soft_tokens();
-        let mut forecast = Forecast::new(team, &Limits { soft_tokens, ..*limits }, task);
-        forecast.of(collaboration, team, task);
-        let total =
-            forecast.phases.iter().fold(Take::NOTHING, |total, phase| total.and(phase.take));
+        let forecast = Forecast::of(collaboration, team, limits, task);
+        let total = forecast.total();
         let shares = team.everyone().map(|agent| {
             let take = forecast.shares[&agent.id];
             let member = forecast.member(&agent.id);

@@ -11,16 +11,18 @@ use crate::programs::Roundtable;
 impl Forecast<'_> {
     pub(super) fn roundtable(&mut self, table: &Roundtable) {
         let agents = &table.agents;
-        for agent in agents {
+        for (agent, n) in agents.iter().zip(0..) {
             let turn = self.member(agent).turn(Most::UNKNOWN).take;
-            // All are asked once; a single turn of one may end it.
+            // All who can be asked at once are asked once; then a single turn of one may end it.
+            let first = if n < self.at_once { turn } else { turn.perhaps() };
             let more = turn.perhaps().times(table.max_turns.saturating_sub(1));
-            let take = turn.and(more);
+            let take = first.and(more);
             self.add("turns", agents, take);
             self.charge(agent, take);
         }
         // In the worst case each waits for what another one left.
-        self.path += table.max_turns.saturating_mul(agents.len() as u64);
+        let paths: u64 = agents.iter().map(|agent| self.member(agent).path()).sum();
+        self.path += table.max_turns.saturating_mul(paths);
         if let Some(scribe) = &table.scribe {
             self.one("scribe", scribe, Most::UNKNOWN, Comes::Perhaps);
         }

@@ -30,7 +30,12 @@ use crate::{
 const CHARACTER: u64 = 4;
 
 impl Forecast<'_> {
-    pub(super) fn of(&mut self, collaboration: &Collaboration, team: &Team, task: Option<&str>) {
+    pub(super) fn lay_out(
+        &mut self,
+        collaboration: &Collaboration,
+        team: &Team,
+        task: Option<&str>,
+    ) {
         match collaboration {
             Collaboration::Broadcast(Broadcast { agents, rounds, .. }) => {
                 let mut talk = self.first("round-1", agents);
@@ -173,7 +178,8 @@ impl Forecast<'_> {
         let described = escaped(plan + opening) + plan.times(3);
         let mut before = Most::NOTHING;
         let mut largest = Most::NOTHING;
-        self.path += tasks;
+        let paths = workers.iter().map(|worker| self.member(worker).path());
+        self.path += tasks.saturating_mul(paths.max().unwrap_or(1));
         for n in 1..=tasks {
             let mut most = None;
             let mut said = Most::NOTHING;

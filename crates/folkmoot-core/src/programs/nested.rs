@@ -31,15 +31,24 @@ pub(crate) fn take(
         Call::Team { prompt, .. } => timed.brief(prompt),
         _ => timed.brief(&prompt),
     };
-    let waits = match timed.call(name, Call::Team { agent: agent.id.clone(), prompt }) {
-        Ok(reply) => return Ok(reply),
+    let reply = timed.call(name, Call::Team { agent: agent.id.clone(), prompt });
+    let follow = || {
+        let spec = Spec { task: timed.told(&brief).into(), ..nested.spec.clone() };
+        let place = timed.nested(name, &agent.id, &spec, brief.clone());
+        spec.program().run(&place)
+    };
+    let waits = match reply {
+        Ok(reply) => {
+            timed.follow_again(name, follow);
+            return Ok(reply);
+        }
         Err(waits) => waits,
     };
-    let spec = Spec { task: timed.told(&brief).into(), ..nested.spec.clone() };
-    let place = timed.nested(name, &agent.id, &spec, brief);
-    let (step, wants) = place.tentatively(|| spec.program().run(&place));
+    let (step, wants) = timed.follow(name, follow);
     match step {
-        Ok(ending) if wants.is_empty() => timed.conclude(name, outcome(&place, nested, &ending)),
+        Ok(ending) if wants.is_empty() => {
+            timed.conclude(name, outcome(&timed.at(name), nested, &ending));
+        }
         Ok(_) => timed.conclude(name, Err(failed(nested, "swallowed_wait"))),
         Err(_) if wants.is_empty() => {
             timed.conclude(name, Err(failed(nested, "waits_for_nothing")));
@@ -95,9 +104,13 @@ mod tests {
     use crate::{
         limits::Limits,
         programs::{Broadcast, Clocks, Sequential},
+        replay::{Change, fork},
+        run::Run,
+        sim::Sim,
         spec::Collaboration,
         team::{AgentId, Target},
-        testing::{agent, check, ids, play, spec},
+        testing::{Scripted, agent, check, ids, play, spec},
+        time::Duration,
         view,
     };
 
@@ -280,6 +293,126 @@ mod tests {
               8     0 ended answered
             = done answered: Some("deep")
               {"step":1,"agent":"team","response":"deep"}
+        "#]],
+        );
+    }
+
+    fn told(sim: &Sim) -> serde_json::Value {
+        let outcome = view::outcome("run", &sim.spec, &sim.run, true);
+        serde_json::to_value(outcome.nested).expect("it is plain data")
+    }
+
+    #[test]
+    fn results_tell_the_rounds_of_each_turn_of_a_team_and_of_those_within_it() {
+        let inmost = sequence(vec![agent("x", &["!boom"])]);
+        let inner = sequence(vec![member("team", inmost), agent("y", &["saved"])]);
+        let sim = play(sequence(vec![member("team", inner)]));
+        expect![[r#"
+            {
+              "step-1/team": {
+                "agent": "team",
+                "team": "test",
+                "strategy": "sequential",
+                "status": "done",
+                "reason": "answered",
+                "rounds": [
+                  {
+                    "step": 1,
+                    "agent": "team",
+                    "response": {
+                      "error": "team test: all_failed"
+                    }
+                  },
+                  {
+                    "step": 2,
+                    "agent": "y",
+                    "response": "saved"
+                  }
+                ]
+              },
+              "step-1/team/step-1/team": {
+                "agent": "team/team",
+                "team": "test",
+                "strategy": "sequential",
+                "status": "failed",
+                "reason": "all_failed",
+                "rounds": [
+                  {
+                    "step": 1,
+                    "agent": "x",
+                    "response": {
+                      "error": "boom"
+                    }
+                  }
+                ]
+              }
+            }"#]]
+        .assert_eq(&format!("{:#}", told(&sim)));
+        let report = view::report("run", &sim.spec, &sim.run, true);
+        let teams = report.split("## ").find(|it| it.starts_with("Teams")).expect("it is told");
+        expect![[r#"
+            Teams
+
+            | turn | team | strategy | status | reason | rounds |
+            |---|---|---|---|---|--:|
+            | `step-1/team` | team | sequential | done | answered | 2 |
+            | `step-1/team/step-1/team` | team/team | sequential | failed | all\_failed | 1 |
+
+        "#]]
+        .assert_eq(teams);
+    }
+
+    #[test]
+    fn the_rounds_of_a_turn_under_way_are_told_as_far_as_they_have_come() {
+        let inner = sequence(vec![agent("x", &["draft"]), agent("y", &["~500 late"])]);
+        let mut sim = Sim::start(sequence(vec![member("team", inner)]).into(), 0, 0, &mut Scripted);
+        sim.advance(&mut Scripted);
+        let told = told(&sim);
+        assert_eq!(told["step-1/team"]["status"], "running");
+        assert_eq!(told["step-1/team"]["rounds"][0]["response"], "draft");
+    }
+
+    #[test]
+    fn a_fork_takes_over_a_turn_that_its_clock_cut_off() {
+        let inner = sequence(vec![agent("x", &["draft"]), agent("y", &["~9000 late"])]);
+        let mut spec = sequence(vec![member("team", inner), agent("z", &["after"])]);
+        if let Collaboration::Sequential(sequential) = &mut spec.collaboration {
+            sequential.clocks.timeout = Some(Duration::from_secs(1));
+        }
+        let sim = play(spec);
+        let change =
+            Change { at: sim.run.seq(), spec: sim.spec.clone(), answers: Vec::new(), retry: None };
+        let begun = Sim::resume(sim.spec.clone(), Run::default(), Vec::new(), 0);
+        let events = fork("origin", &sim.log, &change, 0);
+        let mut forked = begun;
+        forked.feed_all(events, &mut Scripted);
+        let lines: Vec<String> = forked.log.iter().map(crate::testing::line).collect();
+        expect![[r#"
+              1     0 started
+              2     0 inherited step-1/team/step-1/x
+              3     0 inherited step-1/team
+              4     0 inherited step-2/z
+              5     0 ended answered"#]]
+        .assert_eq(&lines.join("\n"));
+    }
+
+    #[test]
+    fn nothing_is_asked_below_a_turn_that_is_refused() {
+        let inner = sequence(vec![agent("x", &["draft"])]);
+        let agents = vec![agent("a", &["one"]), member("team", inner)];
+        let broadcast =
+            Broadcast { agents: ids(&["a", "team"]), rounds: 1, clocks: Clocks::default() };
+        let mut spec = spec(agents, Collaboration::Broadcast(broadcast));
+        spec.limits.calls = Some(0);
+        check(
+            spec,
+            expect![[r#"
+              1     0 started
+              2     0 refused round-1/a: budget exhausted
+              3     0 refused round-1/team: budget exhausted
+              4     0 ended all_failed
+            = budget_exhausted calls: None
+              {"round":1,"kind":"broadcast","responses":{"a":{"error":"budget exhausted"},"team":{"error":"budget exhausted"}}}
         "#]],
         );
     }

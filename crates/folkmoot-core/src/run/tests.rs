@@ -17,6 +17,7 @@ mod programs;
 mod retries;
 mod roles;
 mod stops;
+mod tables;
 mod tight;
 mod trial;
 mod windows;

@@ -174,8 +174,21 @@ impl Audit {
             holds(goes_on, || format!("record {seq}: a stopped run does not end at once"))?;
         }
         Ok(match event {
-            Event::Started { spec, .. } => {
+            Event::Started { spec, origin, .. } => {
                 self.deadline = spec.limits.time.map(|time| Time::default() + time);
+                let sent = origin.as_ref().and_then(|origin| origin.sent.clone());
+                self.numbers = sent.unwrap_or_default();
+                None
+            }
+            Event::Inherited { key, call, nth, .. } => {
+                if let Call::Agent { agent, .. } = call {
+                    let number = self.numbers.entry(agent.clone()).or_default();
+                    *number = (*nth).max(*number);
+                } else if call.is_of_team() {
+                    let turn = (call.agent().clone(), Sum::default());
+                    self.turns.insert(key.clone(), turn);
+                }
+                self.calls.entry(key.clone()).or_default();
                 None
             }
             Event::Resumed { .. } => self.resume(),
@@ -193,11 +206,9 @@ impl Audit {
             }
             Event::CancelRequested => self.halt(),
             Event::Ticked if self.deadline.is_some_and(|it| it <= *at) => self.halt(),
-            Event::Inherited { .. }
-            | Event::Prompted { .. }
-            | Event::Ticked
-            | Event::Woken { .. }
-            | Event::Saved { .. } => None,
+            Event::Prompted { .. } | Event::Ticked | Event::Woken { .. } | Event::Saved { .. } => {
+                None
+            }
             Event::Asked { key, call, nth, reserved, .. } => {
                 self.ask(key, call, *nth, *reserved)?
             }

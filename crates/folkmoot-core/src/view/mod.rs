@@ -3,6 +3,7 @@
 pub mod drawing;
 mod failovers;
 mod forms;
+mod nested;
 mod prices;
 mod readings;
 mod report;
@@ -129,6 +130,9 @@ pub struct Outcome {
     /// What each round brought of findings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds_of_findings: Option<Vec<Value>>,
+    /// The turns of teams that are members, by key: `{agent, team, strategy, status, reason, rounds}`.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub nested: Map<String, Value>,
     /// What its program tells beside all this.
     #[serde(flatten)]
     pub record: Map<String, Value>,
@@ -284,6 +288,7 @@ pub fn outcome(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> Outcome {
         .chain(run.unsaved().map(unsaved))
         .collect(),
         graph: account.graph,
+        nested: nested::told(spec, run, status, &account.nested),
         findings: account.findings.as_ref().map(|it| it.all.clone()),
         rounds_of_findings: account.findings.map(|it| it.rounds),
         meta: Meta {
@@ -357,20 +362,20 @@ pub fn status(run: &Run, alive: bool) -> (Status, Option<String>) {
             | Fault::Lost
             | Fault::Unwanted,
         )
-        | None => {
-            let status = match (ending.limit, ending.done, ending.bound) {
-                (_, true, _) => Status::Done,
-                (Some(Limit::Time), false, _) => Status::Deadline,
-                (Some(Limit::Calls | Limit::Tokens | Limit::Cost), false, _) => {
-                    Status::BudgetExhausted
-                }
-                (None, false, true) => Status::BoundReached,
-                (None, false, false) => Status::Failed,
-            };
-            (status, &*ending.reason)
-        }
+        | None => (of_ending(ending), &*ending.reason),
     };
     (status, Some(reason.to_owned()))
+}
+
+/// How a program stands that ended so, and that nothing stopped.
+fn of_ending(ending: &Ending) -> Status {
+    match (ending.limit, ending.done, ending.bound) {
+        (_, true, _) => Status::Done,
+        (Some(Limit::Time), false, _) => Status::Deadline,
+        (Some(Limit::Calls | Limit::Tokens | Limit::Cost), false, _) => Status::BudgetExhausted,
+        (None, false, true) => Status::BoundReached,
+        (None, false, false) => Status::Failed,
+    }
 }
 
 fn name_of(limit: Limit) -> &'static str {

@@ -25,6 +25,7 @@ pub fn report(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> String {
     }
     votes(&mut page, &outcome);
     findings(&mut page, &outcome);
+    teams(&mut page, &outcome);
     section(&mut page, "What was said", &said(spec, run));
     list(
         &mut page,
@@ -122,6 +123,24 @@ fn votes(page: &mut String, outcome: &Outcome) {
         "Votes",
         &format!("{head}\n\n| voter | read as |\n|---|---|\n{}", rows.join("\n")),
     );
+}
+
+/// How each turn of a team went; what was said in it stands among all that was said.
+fn teams(page: &mut String, outcome: &Outcome) {
+    let row = |(key, turn): (&String, &Value)| {
+        let text = |field: &str| cell(turn[field].as_str().unwrap_or_default());
+        let status = text("status").replace("\\_", " ");
+        let rounds = turn["rounds"].as_array().map_or(0, Vec::len);
+        let (agent, strategy, reason) = (text("agent"), text("strategy"), text("reason"));
+        let key = code(&key.replace('|', "\\|"));
+        format!("| {key} | {agent} | {strategy} | {status} | {reason} | {rounds} |")
+    };
+    let rows: Vec<String> = outcome.nested.iter().map(row).collect();
+    if !rows.is_empty() {
+        let head =
+            "| turn | team | strategy | status | reason | rounds |\n|---|---|---|---|---|--:|";
+        section(page, "Teams", &format!("{head}\n{}", rows.join("\n")));
+    }
 }
 
 /// What reviewers found, how it stands, and what each round brought.

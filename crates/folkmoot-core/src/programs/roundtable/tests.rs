@@ -8,7 +8,9 @@ use crate::{
     run::Run,
     sim::Sim,
     spec::{Collaboration, Spec},
+    team::{Nested, Target},
     testing::{Scripted, agent, check, ids, play, spec},
+    time::{Duration, Time},
     view,
 };
 
@@ -264,7 +266,7 @@ fn a_table_replays_and_goes_on_from_every_place_in_its_log() {
 
 #[test]
 fn a_reply_is_read_strictly() {
-    use crate::{call::Answer, time::Time};
+    use crate::call::Answer;
     let said = |text: &str| {
         let mut table = Table::new(9);
         let said = table.put(&"a".into(), "a", &Answer::text(text), Time::default());
@@ -278,4 +280,137 @@ fn a_reply_is_read_strictly() {
     assert_eq!(said(wrong), (Said::Something, 1, format!("note:\n{wrong}")));
     let both = r#"{"pass": true, "posts": [{"topic": "t", "text": "x"}]}"#;
     assert_eq!(said(both), (Said::Something, 1, "t:\nx".to_owned()));
+}
+
+#[test]
+fn a_table_whose_time_is_up_is_complete_with_what_is_on_the_board() {
+    let mut spec = table(&[("a", &["note"]), ("b", &["~9000 late"])], |it| it.max_turns = 9);
+    spec.limits.time = Some(Duration::from_millis(700));
+    spec.team.agents[0] = agent("a", &["~400 note"]);
+    check(
+        spec,
+        expect![[r#"
+          1     0 started
+          2     0 asked a/turn-1 [task · say You are a, one of severa… · board: ]
+          3     0 asked b/turn-1 [task · say You are b, one of severa… · board: ]
+          4   400 answered a/turn-1: note
+          5   400 asked a/turn-2 [task · say You are a, one of severa… · board since a/turn-1: a/turn-1]
+          6   700 ticked
+          7   700 withdrawn b/turn-1: deadline
+          8   700 withdrawn a/turn-2: deadline
+          9   700 ended max_wall_time
+        = deadline max_wall_time: Some("note:\nnote")
+          {"round":1,"kind":"roundtable","responses":{"a":"note","b":{"error":"deadline"}}}
+    "#]],
+    );
+}
+
+#[test]
+fn a_table_whose_budget_is_spent_is_complete_with_what_is_on_the_board() {
+    let mut spec = table(&[("a", &["one", "two"]), ("b", &["PASS"])], |_| ());
+    spec.limits.calls = Some(3);
+    check(
+        spec,
+        expect![[r#"
+          1     0 started
+          2     0 asked a/turn-1 [task · say You are a, one of severa… · board: ]
+          3     0 asked b/turn-1 [task · say You are b, one of severa… · board: ]
+          4     0 answered b/turn-1: PASS
+          5     0 answered a/turn-1: one
+          6     0 asked a/turn-2 [task · say You are a, one of severa… · board since a/turn-1: a/turn-1]
+          7     0 refused b/turn-2: budget exhausted
+          8     0 withdrawn a/turn-2: withdrawn
+          9     0 ended budget_exceeded
+        = budget_exhausted budget_exceeded: Some("note:\none")
+          {"round":1,"kind":"roundtable","responses":{"a":"one","b":"PASS"}}
+          {"round":2,"kind":"roundtable","responses":{"b":{"error":"budget exhausted"}}}
+    "#]],
+    );
+}
+
+#[test]
+fn names_stand_in_keys_so_that_none_can_be_taken_for_a_place() {
+    let spec = table(&[("产品", &["R1", "PASS"]), ("a b", &["PASS"])], |_| ());
+    let sim = play(spec);
+    let keys: Vec<&str> = sim.run.known().iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(
+        keys,
+        ["%E4%BA%A7%E5%93%81/turn-1", "%E4%BA%A7%E5%93%81/turn-2", "a%20b/turn-1", "a%20b/turn-2"]
+    );
+}
+
+#[test]
+fn a_table_is_drawn_with_its_board_in_the_middle() {
+    use crate::view::drawing::{Format, of_team};
+    let spec = table(&[("a", &["PASS"]), ("b", &["PASS"])], |it| {
+        it.scribe = Some(it.agents[0].clone());
+    });
+    expect![[r#"
+        ---
+        title: "test: roundtable"
+        ---
+        flowchart TD
+          n0(["the task"])
+          n1("the board<br/>whoever is idle is shown what is new")
+          n2["a<br/>posts, sets cells, or passes"]
+          n3["b<br/>posts, sets cells, or passes"]
+          n4(["the answer"])
+          n5["a<br/>words the answer"]
+          n0 --> n1
+          n1 --> n2
+          n1 --> n3
+          n2 --> n1
+          n3 --> n1
+          n1 -->|"nobody has anything to add"| n5
+          n5 --> n4
+          notes["at most 40 entries, and 20 turns each"]:::note
+          classDef note fill:none,stroke:none,text-align:left
+    "#]]
+    .assert_eq(&of_team(&spec).write(Format::Mermaid));
+}
+
+#[test]
+fn a_team_has_a_seat_like_any_other() {
+    let inner = table(&[("x", &["R1", "PASS"])], |_| ());
+    let mut spec = table(&[("a", &["PASS"]), ("team", &[])], |it| it.max_turns = 1);
+    let nested = Nested { file: "inner.yaml".into(), spec: inner };
+    spec.team.agents[1].target = Target::Team(Box::new(nested));
+    check(
+        spec,
+        expect![[r#"
+          1     0 started
+          2     0 asked a/turn-1 [task · say You are a, one of severa… · board: ]
+          3     0 asked team/turn-1 [task · say You are team, one of sev… · board: ]
+          4     0 asked team/turn-1/x/turn-1 [task · say You are team, one of sev… · board:  · say You are x, one of severa… · board: ]
+          5     0 answered team/turn-1/x/turn-1: R1
+          6     0 answered a/turn-1: PASS
+          7     0 asked team/turn-1/x/turn-2 [task · say You are team, one of sev… · board:  · say You are x, one of severa… · board since team/turn-1/x/turn-1: team/turn-1/x/turn-1]
+          8     0 answered team/turn-1/x/turn-2: PASS
+          9     0 concluded team/turn-1: note:
+        R1
+         10     0 ended max_rounds
+        = bound_reached max_rounds: Some("note:\nnote:\nR1")
+          {"round":1,"kind":"roundtable","responses":{"a":"PASS","team":"note:\nR1"}}
+    "#]],
+    );
+}
+
+#[test]
+fn a_fork_with_nothing_changed_asks_no_turn_again_though_answers_came_out_of_order() {
+    let agents: [(&str, &[&str]); 3] = [
+        ("a", &["~300 x", "y", "PASS"]),
+        ("b", &["~200 z", "~50 PASS", "seen", "PASS"]),
+        ("c", &["w", "~400 PASS", "PASS"]),
+    ];
+    let whole = play(table(&agents, |it| it.scribe = Some(it.agents[2].clone())));
+    let (at, spec) = (whole.run.seq(), whole.spec.clone());
+    let change = replay::Change { at, spec, answers: Vec::new(), retry: None };
+    let events = replay::fork("origin", &whole.log, &change, 0);
+    let mut forked = Run::default();
+    let stepped = forked.step(whole.spec.program(), &whole.spec, events, Time::default());
+    let asked = stepped.records.iter().filter(|it| matches!(it.event, Event::Asked { .. }));
+    assert_eq!(asked.count(), 0);
+    assert_eq!(forked.ending(), whole.run.ending());
+    let told = |sim_run: &Run| view::outcome("run", &whole.spec, sim_run, false).rounds;
+    assert_eq!(told(&forked), told(&whole.run));
 }

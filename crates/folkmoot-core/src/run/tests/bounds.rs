@@ -8,7 +8,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{graphs, patterns, roles};
+use super::{graphs, patterns, roles, tables};
 use crate::{
     bounds::{Bounds, Take},
     call::{Answer, Call, FailureKind, Fault, Outcome, Owner, Tokens, ToolCall, Usage},
@@ -25,7 +25,10 @@ use crate::{
     run::Run,
     sim::{Happening, Random, Sim, World},
     spec::{Collaboration, Spec},
-    team::{Agent, AgentId, Fallback, Model, Says, Script, ScriptRule, ScriptedReply, Target},
+    team::{
+        Agent, AgentId, Fallback, Model, Nested, Says, Script, ScriptRule, ScriptedReply, Target,
+        narrow,
+    },
     testing::{id, spec},
     time::Duration,
 };
@@ -57,6 +60,7 @@ impl World for Honest {
             Call::Tool { .. } => (Ok(text(&mut random, 2000)), Usage::default()),
             Call::Agent { prompt, .. } => {
                 let agent = &spec.team.asked(&entry.call);
+                let own = spec.of(entry.call.agent()).0;
                 let messages = render::messages(spec, run.known(), agent, prompt);
                 let (outcome, usage) = match &agent.target {
                     Target::Model(model) => self.model(&mut random, agent, model, &messages, entry),
@@ -77,16 +81,18 @@ impl World for Honest {
                     }
                 };
                 let is_free = !matches!(agent.target, Target::Script(_));
-                let is_told = graphs::is_graph(spec) && is_free && random.below(4) > 0;
-                let told = is_told.then(|| graphs::says(&mut random, spec, &entry.call));
-                let is_role = roles::is_roles(spec) && is_free && random.below(3) > 0;
+                let is_told = graphs::is_graph(own) && is_free && random.below(4) > 0;
+                let told = is_told.then(|| graphs::says(&mut random, own, &entry.call));
+                let is_role = roles::is_roles(own) && is_free && random.below(3) > 0;
                 let told = told.or_else(|| is_role.then(|| roles::says(&mut random)));
                 // The demo has no tools.
                 let told = told.filter(|it| {
                     it.tool_calls.is_empty() || matches!(agent.target, Target::Model(_))
                 });
-                let signals = patterns::is_pattern(spec) && is_free && random.below(4) > 0;
+                let signals = patterns::is_pattern(own) && is_free && random.below(4) > 0;
                 let told = told.or_else(|| signals.then(|| patterns::says(&mut random)));
+                let sits = tables::is_table(own) && is_free && random.below(4) > 0;
+                let told = told.or_else(|| sits.then(|| tables::says(&mut random)));
                 (outcome.map(|said| shorter(&said, told).unwrap_or(said)), usage)
             }
         };
@@ -388,10 +394,15 @@ fn count(sim: &Sim, is_own: impl Fn(&AgentId) -> bool) -> Count {
     let requests = asked.clone().filter(|(_, call)| matches!(call, Call::Agent { .. }));
     let spent = sim.run.known().charged().filter(|entry| is_own(entry.call.agent()));
     let usages: Vec<Usage> = spent.flat_map(|entry| entry.usages.clone()).collect();
+    // A team's turn is one, whatever is asked below it.
+    let is_turn = |(key, call): &(&Key, &Call)| {
+        let is_asked = matches!(call, Call::Agent { .. }) && !is_later(key);
+        call.agent().ranks().count() == 1 && (call.is_of_team() || is_asked)
+    };
     Count {
-        turns: requests.clone().filter(|(key, _)| !is_later(key)).count() as u64,
+        turns: asked.clone().filter(is_turn).count() as u64,
         requests: requests.count() as u64,
-        started: asked.count() as u64,
+        started: asked.filter(|(_, call)| call.is_performed()).count() as u64,
         input: usages.iter().map(|it| it.tokens.read()).sum(),
         output: usages.iter().map(|it| it.tokens.output).sum(),
         cost: Money(usages.iter().filter_map(|it| it.cost).map(|it| it.0).sum()),
@@ -443,7 +454,7 @@ fn check(
         let answered = sim.log.iter().filter(|it| matches!(it.event, Event::Answered { .. }));
         if cancelled_after == Some(answered.count()) && sim.run.stop().is_none() {
             sim.feed(Event::CancelRequested, &mut world);
-        } else if sim.run.waits_for_person() && patterns::is_pattern(&sim.spec) {
+        } else if sim.run.waits_for_person() && any_spec(&sim.spec, patterns::is_pattern) {
             // What an answer leads to is not foreseen.
             break;
         } else if sim.run.waits_for_person() {
@@ -454,10 +465,15 @@ fn check(
     }
     let whole = count(&sim, |_| true);
     let is_graph = graphs::is_graph(&sim.spec);
-    let nothing_failed = if is_graph {
+    let has_teams = sim.spec.team.everyone().any(|agent| agent.team().is_some());
+    let nothing_failed = if has_teams {
+        // How a team below goes its way is told by its own law.
+        let may_stop_short = |it: &Spec| graphs::is_graph(it) || patterns::is_pattern(it);
+        !any_spec(&sim.spec, may_stop_short) && has_no_fault(&sim)
+    } else if is_graph {
         has_no_failed_step(&sim)
     } else {
-        sim.run.known().iter().all(|(_, entry)| entry.fault().is_none())
+        has_no_fault(&sim)
     } && (!patterns::is_pattern(&sim.spec)
         || patterns::has_gone_its_way(&sim));
     if is_graph && nothing_failed && !graphs::is_led(&sim.spec) {
@@ -480,7 +496,8 @@ fn check(
         let tokens = whole.input + whole.output;
         prop_assert!(bounds.tokens_max.is_none_or(|most| tokens <= most), "{tokens} tokens");
         for share in &bounds.agents {
-            let (over, under) = beyond(&share.take, &count(&sim, |it| *it == share.id));
+            let is_own = |it: &AgentId| it.ranks().any(|rank| rank == share.id);
+            let (over, under) = beyond(&share.take, &count(&sim, is_own));
             prop_assert!(over.is_empty(), "{} takes more {over:?}: {}", share.name, json!(bounds));
             let may_take_less = is_graph || !nothing_failed;
             prop_assert!(may_take_less || under.is_empty(), "{} takes less", share.name);
@@ -492,18 +509,21 @@ fn check(
                 |it: &Target| matches!(it, Target::Model(model) if model.context_window.is_some());
             [&agent.target].into_iter().chain(later).any(is_one)
         };
-        let is_counted_alike = !sim.spec.team.agents.iter().any(has_window);
+        let is_counted_alike = !sim.spec.team.all().iter().any(has_window);
         if bounds.fits == Some(true) && is_counted_alike {
             let refused = sim.run.known().iter().find(|(_, entry)| {
-                // A budget of its program's own is not one of its limits.
-                let of_program = roles::is_roles(&sim.spec);
-                matches!(entry.fault(), Some(Fault::OverBudget { of, .. })
-                        if !of_program || *of != Owner::Scope)
+                // A budget of its program's own is not one of its limits, nor are those in a team below.
+                let is_told = |of: Owner| match of {
+                    Owner::Run => true,
+                    Owner::Scope => !roles::is_roles(&sim.spec) && !has_teams,
+                    Owner::Agent => !has_teams,
+                };
+                matches!(entry.fault(), Some(Fault::OverBudget { of, .. }) if is_told(*of))
             });
             prop_assert!(refused.is_none(), "what fits is refused: {refused:?}");
         }
     }
-    if patterns::is_pattern(&sim.spec) {
+    if patterns::is_pattern(&sim.spec) || tables::is_table(&sim.spec) {
         return Ok(sim);
     }
     let phases: Vec<&str> = bounds.phases.iter().map(|phase| &*phase.name).collect();
@@ -512,6 +532,16 @@ fn check(
         prop_assert_eq!(of, 1, "{} is in one of {:?}", key, phases);
     }
     Ok(sim)
+}
+
+fn has_no_fault(sim: &Sim) -> bool {
+    sim.run.known().iter().all(|(_, entry)| entry.fault().is_none())
+}
+
+/// Whether this, or a team that is a member of it, is so.
+pub(super) fn any_spec(spec: &Spec, is_so: impl Copy + Fn(&Spec) -> bool) -> bool {
+    let mut teams = spec.team.everyone().filter_map(Agent::team);
+    is_so(spec) || teams.any(|nested| any_spec(&nested.spec, is_so))
 }
 
 /// The steps of a graph.
@@ -584,6 +614,67 @@ fn role_teams() -> impl Strategy<Value = Spec> {
     )
 }
 
+/// Teams of which members are teams, perhaps two of them the same, whose members may be teams in
+/// their turn.
+fn teams_of_teams() -> impl Strategy<Value = Spec> {
+    let outer = prop_oneof![4 => teams(), 2 => graph_teams(), 1 => tables()].boxed();
+    let inner = prop_oneof![
+        4 => teams(),
+        2 => graph_teams(),
+        1 => pattern_teams(),
+        1 => role_teams(),
+        1 => tables(),
+    ];
+    let inner = inner.boxed();
+    let inmost = prop::option::weighted(0.3, inner.clone());
+    (outer, inner, inmost, any::<prop::sample::Index>(), prop::bool::weighted(0.3)).prop_map(
+        |(mut outer, mut inner, inmost, at, is_twice)| {
+            // The role team has no members that are teams.
+            let holder =
+                inner.team.agents.last_mut().filter(|_| !misses_teams(&inner.collaboration));
+            if let Some((agent, inmost)) = holder.zip(inmost) {
+                answered_by(agent, &inmost);
+            }
+            let at = at.index(outer.team.agents.len());
+            answered_by(&mut outer.team.agents[at], &inner);
+            if let Some(other) = outer.team.agents.get_mut(at + 1).filter(|_| is_twice) {
+                answered_by(other, &inner);
+            }
+            outer
+        },
+    )
+}
+
+/// Whether a way of working has no members that are teams.
+fn misses_teams(collaboration: &Collaboration) -> bool {
+    matches!(collaboration, Collaboration::Roles(_) | Collaboration::Pattern(_))
+}
+
+/// Lets this team answer for an agent.
+fn answered_by(agent: &mut Agent, team: &Spec) {
+    let nested =
+        Nested { file: "inner.yaml".into(), spec: Spec { task: "".into(), ..team.clone() } };
+    (agent.target, agent.fallbacks, agent.retries) =
+        (Target::Team(Box::new(nested)), Vec::new(), 0);
+    narrow(agent);
+}
+
+/// Round tables.
+fn tables() -> impl Strategy<Value = Spec> {
+    let members = prop::collection::vec(member(), 1..4);
+    let timeout = prop::option::of(200_u64..3000);
+    (members, limits(6), timeout, any::<u64>()).prop_map(|(members, limits, timeout, seed)| {
+        let names = ["a", "b", "cc"];
+        let agents: Vec<Agent> = (members.into_iter().zip(names))
+            .map(|(agent, name)| Agent { id: id(name), name: name.into(), ..agent })
+            .collect();
+        let clocks = Clocks { timeout: timeout.map(Duration::from_millis), call_timeout: None };
+        let ids: Vec<AgentId> = agents.iter().map(|agent| agent.id.clone()).collect();
+        let work = tables::shape(&mut Random::new(seed), &ids, clocks);
+        Spec { limits, ..spec(agents, work) }
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -618,8 +709,32 @@ proptest! {
     }
 
     #[test]
+    fn no_round_table_takes_more_than_its_bounds_nor_less_if_nothing_failed(
+        spec in tables(),
+        seed in any::<u64>(),
+        faults in prop_oneof![Just(0_u64), 1_u64..60],
+        cancelled_after in prop_oneof![8 => Just(None), 1 => (0_usize..6).prop_map(Some)],
+    ) {
+        check(spec, Honest { seed, faults }, cancelled_after)?;
+    }
+
+    #[test]
     fn no_role_team_takes_more_than_its_bounds(
         spec in role_teams(),
+        seed in any::<u64>(),
+        faults in prop_oneof![Just(0_u64), 1_u64..60],
+        cancelled_after in prop_oneof![8 => Just(None), 1 => (0_usize..6).prop_map(Some)],
+    ) {
+        check(spec, Honest { seed, faults }, cancelled_after)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_team_of_teams_takes_more_than_its_bounds_nor_less_if_nothing_failed(
+        spec in teams_of_teams(),
         seed in any::<u64>(),
         faults in prop_oneof![Just(0_u64), 1_u64..60],
         cancelled_after in prop_oneof![8 => Just(None), 1 => (0_usize..6).prop_map(Some)],

@@ -242,7 +242,7 @@ pub(super) fn says(random: &mut Random, spec: &Spec, call: &Call) -> Answer {
             .pick(&[told.clone(), Evidence { output: Some("</output>".repeat(400)), ..told }])
             .answer();
     }
-    let is_lead = call.agent().as_str() == PARENT && matches!(call, Call::Agent { .. });
+    let is_lead = call.agent().local() == PARENT && matches!(call, Call::Agent { .. });
     if is_lead && is_led(spec) && !random.one_in(4) {
         return orders(random, spec);
     }

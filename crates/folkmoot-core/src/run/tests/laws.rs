@@ -2,12 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Range,
     panic::RefUnwindSafe,
     slice::SliceIndex,
     sync::Arc,
 };
 
-use super::trial::Trial;
+use super::{bounds::any_spec, tables, trial::Trial};
 use crate::{
     call::{Call, Fault},
     event::{Ending, Event, Record},
@@ -26,7 +27,15 @@ use crate::{
 const SEEDS: u64 = 5000;
 
 pub(super) fn for_each_seed(trial: fn(u64) -> Trial, law: impl Fn(Trial) + RefUnwindSafe) {
-    for seed in 0..SEEDS {
+    for_each_of(0..SEEDS, trial, law);
+}
+
+pub(super) fn for_each_of(
+    seeds: Range<u64>,
+    trial: fn(u64) -> Trial,
+    law: impl Fn(Trial) + RefUnwindSafe,
+) {
+    for seed in seeds {
         let kept = std::panic::catch_unwind(|| law(trial(seed)));
         assert!(kept.is_ok(), "the law is broken by seed {seed}");
     }
@@ -110,15 +119,25 @@ fn every_request_extends_the_one_it_continues_and_has_no_loose_ends() {
 }
 
 /// Where a run has come to, whoever drove it there.
-type End = (Option<Ending>, Option<Fault>, Ledger, BTreeMap<Key, Entry>);
+pub(super) type End = (Option<Ending>, Option<Fault>, Ledger, BTreeMap<Key, Entry>);
 
-fn end(sim: &Sim) -> End {
+pub(super) fn end(sim: &Sim) -> End {
     let Sim { run, .. } = sim;
     let calls = run.known().iter().map(|(key, entry)| {
         let usages = vec![entry.usage()];
         (key.clone(), Entry { attempt: 0, asked: 0, settled: 0, usages, ..entry.clone() })
     });
     (run.ending().cloned(), run.stop().cloned(), run.ledger().clone(), calls.collect())
+}
+
+/// Whether what is cut off after so many records, and then is `run`, comes to the same as all of it.
+pub(super) fn ends_alike(whole: &Sim, kept: usize, run: &Run) -> bool {
+    // A tool is not used twice, so what it would have given back is lost.
+    let is_repeated = run.known().open().all(|(_, entry)| entry.call.is_repeatable());
+    // Who is refused at a round table may end it. A store keeps all of a step or nothing; if only a part
+    // of it is kept, those behind are not asked any more.
+    let is_step = whole.log.get(kept).is_none_or(|next| !next.event.is_decision());
+    is_repeated && (is_step || !any_spec(&whole.spec, tables::is_table))
 }
 
 #[test]
@@ -132,8 +151,7 @@ fn a_run_cut_after_any_record_ends_like_a_whole_one() {
             let resumed = trial.resume(run.clone(), &whole.log[..=at]);
             audit = judged(audit, &resumed, at..=at);
             assert!(judged(audit.clone(), &resumed, at + 1..).has_ended());
-            // A tool is not used twice, so what it would have given back is lost.
-            if run.known().open().all(|(_, entry)| entry.call.is_repeatable()) {
+            if ends_alike(&whole, at + 1, &run) {
                 assert!(end(&resumed) == whole_end, "cut after record {}", record.seq);
             }
         }
@@ -155,6 +173,40 @@ fn a_fork_in_which_nothing_changed_asks_nothing_that_it_took_over() {
         let decided = decided.filter_map(|record| record.event.key());
         assert!(decided.into_iter().all(|key| !taken.contains(key)));
     });
+}
+
+/// Whether the world had its say on a call, or nobody wanted it any longer; what was refused, stopped
+/// or lost may go otherwise in a fork.
+fn has_come(entry: &Entry) -> bool {
+    match &entry.outcome {
+        Some(Ok(_) | Err(Fault::Failed { .. } | Fault::TimedOut | Fault::Unwanted)) => true,
+        Some(Err(Fault::Deadline | Fault::Cancelled | Fault::OverBudget { .. } | Fault::Lost))
+        | None => false,
+    }
+}
+
+/// A fork at the end of a run in which everything was answered asks nothing and comes to the same.
+pub(super) fn forks_alike(trial: &Trial) {
+    let Sim { log, run, spec, .. } = trial.live();
+    if !run.known().iter().all(|(_, entry)| has_come(entry)) {
+        return;
+    }
+    let change = Change { at: run.seq(), spec: spec.clone(), answers: Vec::new(), retry: None };
+    let events = fork("origin", &log, &change, 0);
+    let mut forked = Run::default();
+    let stepped = forked.step(spec.program(), &spec, events, Time::default());
+    for record in &stepped.records {
+        if let Event::Asked { key, .. } = &record.event {
+            let of_nobody = run.known().get(key.as_str()).and_then(|entry| entry.outcome.as_ref());
+            assert_eq!(of_nobody, Some(&Err(Fault::Unwanted)), "{key} is asked again");
+        }
+    }
+    assert_eq!(forked.ending(), run.ending());
+}
+
+#[test]
+fn a_fork_of_a_run_in_which_all_was_answered_asks_nothing_and_ends_alike() {
+    for_each_seed(Trial::timeless, |trial| forks_alike(&trial));
 }
 
 #[test]

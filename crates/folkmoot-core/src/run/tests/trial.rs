@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{graphs, patterns, roles, world::Answers};
+use super::{graphs, patterns, roles, tables, world::Answers};
 use crate::{
     call::{Answer, Fault, Tokens, Usage},
     event::{Event, Record, Settled},
@@ -40,10 +40,12 @@ const STRATEGIES: [Strategy; 9] = [
 ];
 
 /// Ways of working in which any agent may be a team.
-const OUTER: [Strategy; 5] = [broadcast, sequential, debate, relay, graphs::shape];
+const OUTER: [Strategy; 8] =
+    [broadcast, sequential, debate, consensus, relay, supervise, adaptive, tables::shape];
 
 /// Ways of working in which it matters who answers first.
 const GRAPHS: [Strategy; 3] = [graphs::shape; 3];
+const TABLES: [Strategy; 1] = [tables::shape];
 
 fn broadcast(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> Collaboration {
     Collaboration::Broadcast(Broadcast { agents: agents.to_vec(), rounds: rounds(random), clocks })
@@ -155,20 +157,30 @@ fn member(random: &mut Random, name: &str) -> Agent {
     Agent { limits: limits(random, 24), grants, max_steps, target, fallbacks, ..agent(name, &[]) }
 }
 
-/// A random team of which a member is a team in its turn.
-fn team_of_teams(random: &mut Random, clocks: Clocks) -> Spec {
-    let mut spec = team(random, clocks, &OUTER);
-    let strategies = [&STRATEGIES[..], &GRAPHS].concat();
+/// A random team of which a member is a team in its turn, and now and then another one the same.
+fn team_of_teams(
+    random: &mut Random,
+    clocks: Clocks,
+    outer: &[Strategy],
+    inner: &[Strategy],
+) -> Spec {
+    let mut spec = team(random, clocks, outer);
     let at = random.below(spec.team.agents.len() as u64) as usize;
-    let member = &mut spec.team.agents[at];
-    (member.target, member.fallbacks) = (nested(random, clocks, &strategies, 2), Vec::new());
-    narrow(member);
+    let target = nested(random, clocks, inner, 2);
+    for (n, member) in spec.team.agents.iter_mut().enumerate() {
+        if n == at || random.one_in(4) {
+            (member.target, member.fallbacks) = (target.clone(), Vec::new());
+            narrow(member);
+        }
+    }
     spec
 }
 
 fn nested(random: &mut Random, clocks: Clocks, strategies: &[Strategy], depth: u32) -> Target {
     let mut spec = team(random, clocks, strategies);
-    if depth > 1 && !matches!(spec.collaboration, Collaboration::Roles(_)) && random.one_in(3) {
+    let takes_teams =
+        !matches!(spec.collaboration, Collaboration::Roles(_) | Collaboration::Pattern(_));
+    if depth > 1 && takes_teams && random.one_in(3) {
         let inmost = nested(random, clocks, strategies, depth - 1);
         let member = &mut spec.team.agents[0];
         (member.target, member.fallbacks) = (inmost, Vec::new());
@@ -195,6 +207,23 @@ fn team(random: &mut Random, clocks: Clocks, strategies: &[Strategy]) -> Spec {
     graphs::without_a_missing_lead(Spec { limits: limits(random, 8), ..spec })
 }
 
+const NO_CLOCKS: Clocks = Clocks { timeout: None, call_timeout: None };
+
+/// Leaves no limit but those of how much goes on at once, in all teams.
+fn unlimited(spec: &mut Spec) {
+    let slots = |of: Limits| Limits { concurrency: of.concurrency, ..Limits::default() };
+    spec.limits = slots(spec.limits);
+    if let Collaboration::Roles(roles) = &mut spec.collaboration {
+        (roles.budget, roles.hand_off_at) = (None, BTreeMap::new());
+    }
+    for agent in &mut spec.team.agents {
+        agent.limits = slots(agent.limits);
+        if let Some(nested) = agent.team_mut() {
+            unlimited(&mut nested.spec);
+        }
+    }
+}
+
 /// A random team in bad weather.
 pub(super) struct Trial {
     pub(super) spec: Arc<Spec>,
@@ -215,7 +244,7 @@ impl Trial {
     pub(super) fn quiet(seed: u64) -> Trial {
         let mut random = Random::new(seed);
         let clocks = clocks(&mut random);
-        let strategies = [&STRATEGIES[..], &GRAPHS].concat();
+        let strategies = [&STRATEGIES[..], &GRAPHS, &TABLES].concat();
         let spec = Arc::new(team(&mut random, clocks, &strategies));
         let world = Answers { seed: random.next(), order: random.next(), counts: true };
         let hazards = OF_CALLS.into_iter().chain([Hazard::Latency, Hazard::Silence]).collect();
@@ -230,23 +259,36 @@ impl Trial {
 
     /// The same with a team as a member.
     pub(super) fn nested(seed: u64) -> Trial {
+        Trial { spec: Trial::quiet_nested(seed).spec, ..Trial::disturbed(seed) }
+    }
+
+    /// A team as a member, and nothing but what befalls calls happens to it.
+    pub(super) fn quiet_nested(seed: u64) -> Trial {
         let mut random = Random::new(seed);
         let clocks = clocks(&mut random);
-        let spec = team_of_teams(&mut random, clocks).into();
-        Trial { spec, ..Trial::disturbed(seed) }
+        let outer = [&OUTER[..], &GRAPHS].concat();
+        let inner = [&STRATEGIES[..], &GRAPHS, &TABLES].concat();
+        let spec = team_of_teams(&mut random, clocks, &outer, &inner).into();
+        Trial { spec, ..Trial::quiet(seed) }
     }
 
     /// Nothing about it depends on when something happens.
     pub(super) fn timeless(seed: u64) -> Trial {
         let mut random = Random::new(seed);
-        let clocks = Clocks { timeout: None, call_timeout: None };
-        let mut spec = team(&mut random, clocks, &STRATEGIES);
-        let slots = |of: Limits| Limits { concurrency: of.concurrency, ..Limits::default() };
-        spec.limits = slots(spec.limits);
-        if let Collaboration::Roles(roles) = &mut spec.collaboration {
-            (roles.budget, roles.hand_off_at) = (None, BTreeMap::new());
-        }
-        spec.team.agents.iter_mut().for_each(|agent| agent.limits = slots(agent.limits));
+        let spec = team(&mut random, NO_CLOCKS, &STRATEGIES);
+        Trial::without_clocks(spec, random)
+    }
+
+    /// Nothing about it depends on when something happens, except for what comes first at a round table.
+    pub(super) fn timeless_nested(seed: u64) -> Trial {
+        let mut random = Random::new(seed);
+        let inner = [&STRATEGIES[..], &TABLES].concat();
+        let spec = team_of_teams(&mut random, NO_CLOCKS, &OUTER, &inner);
+        Trial::without_clocks(spec, random)
+    }
+
+    fn without_clocks(mut spec: Spec, mut random: Random) -> Trial {
+        unlimited(&mut spec);
         let world = Answers { seed: random.next(), order: random.next(), counts: false };
         let hazards = OF_CALLS.into_iter().collect();
         Trial { spec: spec.into(), world, hazards, cancelled_after: None, is_disturbed: false }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{graphs, patterns, roles};
+use super::{graphs, patterns, roles, tables};
 use crate::{
     call::{Answer, Call, Tokens, ToolCall, Usage},
     key::Key,
@@ -36,13 +36,20 @@ impl World for Answers {
     fn answer(&mut self, spec: &Spec, _: &Run, key: &Key, entry: &Entry) -> Option<Happening> {
         let nth = if self.counts { entry.nth } else { 0 };
         let mut random = Random::named(self.seed ^ nth, key.as_str());
+        // What its own team works by, if that is a member of another.
+        let own = spec.of(entry.call.agent()).0;
         let outcome = if key.as_str().ends_with("plan") && !random.one_in(4) {
             Answer::text(random.pick(&PLANS))
-        } else if graphs::is_graph(spec) && !random.one_in(3) {
-            graphs::says(&mut random, spec, &entry.call)
-        } else if patterns::is_pattern(spec) && !random.one_in(3) {
+        } else if graphs::is_graph(own) && !random.one_in(3) {
+            graphs::says(&mut random, own, &entry.call)
+        } else if patterns::is_pattern(own) && !random.one_in(3) {
             patterns::says(&mut random)
-        } else if roles::is_roles(spec)
+        } else if tables::is_table(own)
+            && matches!(entry.call, Call::Agent { .. })
+            && !random.one_in(4)
+        {
+            tables::says(&mut random)
+        } else if roles::is_roles(own)
             && matches!(entry.call, Call::Agent { .. })
             && !random.one_in(3)
         {
