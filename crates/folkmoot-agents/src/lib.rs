@@ -20,11 +20,11 @@ mod patience;
 mod process;
 mod provider;
 mod rehearsal;
+mod reported;
 mod repository;
 mod retry;
 mod script;
 mod secret;
-mod secrets;
 mod snapshots;
 pub mod sse;
 #[cfg(test)]
@@ -42,6 +42,8 @@ use folkmoot_core::{
 use folkmoot_runtime::backend::{Backend, OnDelta, Request, Response};
 
 use self::{api::Api, gate::Gates, http::Http, machine::Machine, retry::Backoff};
+pub use folkmoot_runtime::secrets::Secrets;
+
 pub use self::{
     api::Recorded,
     cli::installed::{Installed, installed},
@@ -54,7 +56,6 @@ pub use self::{
     provider::{Protocol, ProviderConfig, ProviderStatus, Providers, Unusable},
     rehearsal::Rehearsal,
     repository::{GitError, Merge, Repository, Worktree},
-    secrets::Secrets,
     snapshots::{Archive, Changes, Kept, NotPutBack, PutBack, Putting},
     tools::{Reach, Workbench},
 };

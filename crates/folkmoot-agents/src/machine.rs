@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
 
-use folkmoot_core::call::{Answer, Usage};
+use folkmoot_core::call::Answer;
 use folkmoot_runtime::backend::{Delta, OnDelta, Request, Response};
 
 use crate::{
     gate::Gates,
+    reported::Reported,
     retry::{Backoff, Failure, Persisted, Terms},
-    usage::unreported,
 };
 
 /// What it takes to ask one.
@@ -28,8 +28,8 @@ pub(crate) struct Machine<'a> {
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) answer: Answer,
-    /// What it used, if it tells.
-    pub(crate) used: Option<Usage>,
+    /// What it tells of what it used.
+    pub(crate) used: Reported,
 }
 
 impl Machine<'_> {
@@ -54,7 +54,7 @@ impl Machine<'_> {
         let Persisted { outcome, wasted } = terms.persist(tell, attempt).await;
         match outcome {
             Ok(Done { answer, used }) => {
-                let used = used.unwrap_or_else(|| unreported(read, answer.text.len()));
+                let used = used.usage(read, answer.text.len());
                 Response { outcome: Ok(Arc::new(answer)), usage: wasted + used }
             }
             Err(fault) => Response { outcome: Err(fault), usage: wasted },

@@ -8,6 +8,7 @@ use folkmoot_core::{
     names::nearest,
     team::Target,
 };
+use folkmoot_runtime::secrets::Secrets;
 use reqwest::{
     Url,
     header::{HeaderMap, HeaderName, HeaderValue},
@@ -20,7 +21,6 @@ use crate::{
     gate::Gate,
     known::{KNOWN, Known, Quirks},
     secret::Secret,
-    secrets::Secrets,
 };
 
 /// A wire format of model APIs.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::secrets::MASK;
+use folkmoot_runtime::secrets::MASK;
 
 /// A key or token; it is sent to its provider and printed nowhere (rules.md 14.6).
 #[derive(Clone, PartialEq, Eq)]

@@ -208,7 +208,7 @@ impl App {
         let gates = Arc::new(Inspector::new(config::environment()));
         let controllers = Arc::new(Starter::new(config::environment()));
         let engine = engine.with_gates(gates).with_controllers(controllers);
-        Ok(engine.with_snapshots(Arc::new(self.archive()?)))
+        Ok(engine.with_snapshots(Arc::new(self.archive()?)).keeping(&self.secrets))
     }
 
     /// Where the files of workspaces are kept: beside the file in which runs are kept.

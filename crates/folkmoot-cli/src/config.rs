@@ -17,6 +17,7 @@ use anyhow::{Context, Result};
 use etcetera::{AppStrategy, AppStrategyArgs, choose_app_strategy};
 use folkmoot_agents::{ProviderConfig, Providers, Reach, Secrets};
 use folkmoot_core::{
+    check,
     diagnostic::Position,
     file::models::{Catalog, Unresolved},
     money::Price,
@@ -270,12 +271,14 @@ impl Config {
         self.providers.contains_key(name)
     }
 
-    /// The keys that the environment holds for the providers.
+    /// The keys that the environment holds for the providers, and what else in it is secret by its name.
     pub(crate) fn secrets(&self) -> Secrets {
         let providers = self.providers();
         let variables = providers.statuses().filter_map(|status| status.key_variable.as_deref());
         let keys: Vec<String> = variables.filter_map(variable).collect();
-        Secrets::new(keys.iter().map(String::as_str))
+        let around: Vec<(String, String)> = environment().collect();
+        let others = secret_values(around.iter().map(|(name, value)| (&**name, &**value)));
+        Secrets::new(keys.iter().map(String::as_str).chain(others))
     }
 
     /// What team files may name.
@@ -363,6 +366,15 @@ pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
     std::env::vars_os().filter_map(readable)
+}
+
+/// The values of those variables that are secret, as far as they can be told from other text: the path of
+/// something that is there is none.
+pub(crate) fn secret_values<'a>(
+    variables: impl Iterator<Item = (&'a str, &'a str)>,
+) -> impl Iterator<Item = &'a str> {
+    let secret = variables.filter(|(name, value)| check::is_secret(name) && check::tells(value));
+    secret.map(|(_, value)| value).filter(|value| !Path::new(value).exists())
 }
 
 /// Where the state lives unless a flag or variable says otherwise.

@@ -34,11 +34,13 @@ use crate::{
     engine::{EngineError, RunId},
     gates::{GateRequest, Gates},
     place::Place,
+    secrets::Secrets,
     servers::{ListRequest, Reached, ServerRequest, Servers},
     snapshots::Snapshots,
     store::{Append, Claim, Owner, Post, Store, StoreError, Watch},
     summary::Summary,
     tools::{ToolRequest, Toolbox},
+    veil::{self, Veil},
     wish::{Granted, Wish},
 };
 
@@ -65,6 +67,8 @@ pub(crate) struct World {
     pub(crate) servers: Arc<dyn Servers>,
     /// The variables that the programs of agents get; the others get the least.
     pub(crate) environments: Arc<BTreeMap<AgentId, Environment>>,
+    /// What nobody may see.
+    pub(crate) secrets: Secrets,
     /// What the code is that logs know by name.
     pub(crate) registry: Arc<Registry>,
     /// The wall clock, in microseconds since 1970.
@@ -443,8 +447,11 @@ impl Driver {
                     place,
                 };
                 self.jobs.spawn(async move {
-                    let tell = |delta: Delta<'_>| observer.delta(&key, delta);
+                    let show = |delta: Delta<'_>| observer.delta(&key, delta);
+                    let veil = Veil::new(&world.secrets, &show);
+                    let tell = |delta: Delta<'_>| veil.show(delta);
                     let response = world.backend.perform(request, &tell).await;
+                    veil.lift();
                     Finished::Call { key, attempt, response }
                 })
             }
@@ -540,6 +547,7 @@ impl Driver {
     fn answered(&mut self, key: Key, attempt: u32, response: Response) -> Event {
         self.under_way.remove(&key);
         let Response { outcome, usage } = response;
+        let outcome = veil::outcome(&self.world.secrets, outcome);
         Event::Answered { key, attempt, settled: outcome.into(), usage }
     }
 

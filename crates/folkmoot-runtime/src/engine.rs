@@ -28,6 +28,7 @@ use crate::{
     controllers::{Controllers, NoControllers},
     driver::{CLAIM, Driver, World},
     gates::{Gates, NoGates},
+    secrets::Secrets,
     servers::{NoServers, Servers},
     snapshots::Snapshots,
     store::{Append, Claim, Head, Owner, Store, StoreError, StreamId, Watch},
@@ -289,6 +290,7 @@ impl Engine {
             snapshots: None,
             servers,
             environments: Arc::default(),
+            secrets: Secrets::default(),
             registry: Arc::new(Registry::default()),
             wall: Arc::new(system_wall),
         };
@@ -300,6 +302,15 @@ impl Engine {
     pub fn with_environments(self, environments: BTreeMap<AgentId, Environment>) -> Engine {
         let environments = Arc::new(environments);
         let world = World { environments, ..World::clone(&self.world) };
+        Engine { world: Arc::new(world) }
+    }
+
+    /// The same engine, which keeps these secrets too: nothing that comes in is recorded or shown with
+    /// one of them (rules.md 14.6).
+    #[must_use]
+    pub fn keeping(self, secrets: &Secrets) -> Engine {
+        let secrets = self.world.secrets.and(secrets);
+        let world = World { secrets, ..World::clone(&self.world) };
         Engine { world: Arc::new(world) }
     }
 

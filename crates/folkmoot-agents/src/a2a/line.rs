@@ -9,6 +9,7 @@ use std::{
 use ::a2a::{AgentCard, JsonRpcId, JsonRpcRequest, JsonRpcResponse};
 use bytes::Bytes;
 use folkmoot_core::{call::FailureKind, team::A2a};
+use folkmoot_runtime::secrets::MASK;
 use futures_util::TryStreamExt;
 use reqwest::{
     Client, Method, RequestBuilder, Response, StatusCode, Url,
@@ -22,7 +23,6 @@ use crate::{
     http::failure_of,
     retry::{Failure, retry_after},
     secret::Secret,
-    secrets::MASK,
     sse::{Event, Reader},
 };
 
@@ -39,7 +39,13 @@ const VERSION: (&str, &str) = ("A2A-Version", "1.0");
 const CARD: Duration = Duration::from_secs(30);
 
 /// The most bytes of a card, and of any other reply.
-const LONGEST: (usize, usize) = (1 << 20, 16 << 20);
+const LONGEST: (usize, usize) = (1 << 20, LONGEST_REPLY);
+
+/// The most bytes of a reply, whether it comes whole or in pieces.
+pub(super) const LONGEST_REPLY: usize = 16 << 20;
+
+/// The number of a request: each has a connection of its own.
+const ID: i64 = 1;
 
 /// How much of an error's text is shown, in characters.
 const WORDS: usize = 400;
@@ -113,12 +119,12 @@ impl Line {
         self.result(&whole(response, LONGEST.1, self.patience.1).await?)
     }
 
-    /// Calls a method, and gives each result of its stream to `take`.
+    /// Calls a method, and gives each result of its stream to `take`, as long as that wants more.
     pub(super) async fn stream<T: DeserializeOwned>(
         &self,
         method: &str,
         params: &impl Serialize,
-        mut take: impl FnMut(T),
+        mut take: impl FnMut(T) -> bool,
     ) -> Result<(), Failure> {
         let response = self.posted(method, params, "text/event-stream").await?;
         let kind = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
@@ -137,7 +143,9 @@ impl Line {
             let mut events: Vec<Event> = Vec::new();
             let read = reader.read(&chunk, &mut events);
             for event in events {
-                take(self.result(event.data.as_bytes())?);
+                if !take(self.result(event.data.as_bytes())?) {
+                    return Ok(());
+                }
             }
             read.map_err(|error| Failure::new(FailureKind::Protocol, error.to_string()))?;
         }
@@ -150,7 +158,7 @@ impl Line {
         accept: &str,
     ) -> Result<Response, Failure> {
         let params = serde_json::to_value(params).ok();
-        let body = JsonRpcRequest::new(JsonRpcId::Number(1), method, params);
+        let body = JsonRpcRequest::new(JsonRpcId::Number(ID), method, params);
         let body = serde_json::to_vec(&body).unwrap_or_default();
         let request = self.request(Method::POST).header(ACCEPT, accept);
         self.sent(request.header(CONTENT_TYPE, "application/json").body(body)).await
@@ -187,6 +195,16 @@ impl Line {
         };
         let response: JsonRpcResponse =
             serde_json::from_str(&self.masked(body)).map_err(malformed)?;
+        // Whoever could not read a request does not know its number.
+        let is_ours = match &response.id {
+            JsonRpcId::Number(id) => *id == ID,
+            JsonRpcId::Null => response.error.is_some(),
+            JsonRpcId::String(_) => false,
+        };
+        if !is_ours {
+            let text = "malformed reply: it answers another request";
+            return Err(Failure::new(FailureKind::Protocol, text));
+        }
         if let Some(error) = response.error {
             let text = format!("error {}: {}", error.code, words(&error.message));
             return Err(Failure::new(FailureKind::Harness, text));

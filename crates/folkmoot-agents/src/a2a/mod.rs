@@ -34,6 +34,7 @@ use crate::{
     machine::{Done, Machine},
     parting,
     patience::Patience,
+    reported::Reported,
     retry::Failure,
     usage::unreported,
 };
@@ -70,7 +71,7 @@ pub(crate) async fn perform(
         let sent = message(request, nth, thread, prompt, line.tenant());
         let used = unreported(prompt.len(), 0);
         match follow(&line, streams, &sent, on_delta).await {
-            Ok(answer) => Ok(Done { answer, used: None }),
+            Ok(answer) => Ok(Done { answer, used: Reported::default() }),
             Err(failure) => Err(Failure { usage: used, ..named(failure) }),
         }
     };
@@ -85,22 +86,25 @@ async fn follow(
 ) -> Result<Answer, Failure> {
     let mut watched = Watched { line, course: Course::default() };
     let told = if streams {
-        line.stream(methods::SEND_STREAMING_MESSAGE, sent, |event: StreamResponse| {
-            watched.course.take(event, on_delta);
-        })
-        .await
+        let mut taken = Ok(());
+        let told = line.stream(methods::SEND_STREAMING_MESSAGE, sent, |event: StreamResponse| {
+            taken = watched.course.take(event, on_delta);
+            taken.is_ok()
+        });
+        let told = told.await;
+        taken?;
+        told
     } else {
-        line.call(methods::SEND_MESSAGE, sent).await.map(|told| {
-            let told = match told {
-                SendMessageResponse::Task(task) => StreamResponse::Task(task),
-                SendMessageResponse::Message(message) => StreamResponse::Message(message),
-            };
-            watched.course.take(told, on_delta);
-        })
+        let told = match line.call(methods::SEND_MESSAGE, sent).await? {
+            SendMessageResponse::Task(task) => StreamResponse::Task(task),
+            SendMessageResponse::Message(message) => StreamResponse::Message(message),
+        };
+        watched.course.take(told, on_delta)
     };
+    let lasts = |failure: &Failure| failure.kind == FailureKind::Protocol;
     match told {
-        // Where a stream breaks, the task goes on.
-        Err(failure) if watched.course.task.is_none() => Err(failure),
+        // Where a connection breaks, the task goes on; who breaks the protocol cannot be followed.
+        Err(failure) if watched.course.task.is_none() || lasts(&failure) => Err(failure),
         Ok(()) | Err(_) => watched.end(on_delta).await,
     }
 }
@@ -151,7 +155,7 @@ impl Watched<'_> {
             let look =
                 GetTaskRequest { id: task, history_length: Some(0), tenant: self.line.tenant() };
             let task = self.line.call(methods::GET_TASK, &look).await?;
-            self.course.take(StreamResponse::Task(task), on_delta);
+            self.course.take(StreamResponse::Task(task), on_delta)?;
         }
     }
 }

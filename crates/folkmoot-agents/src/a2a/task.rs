@@ -7,8 +7,11 @@ use ::a2a::{
 use folkmoot_core::call::{Answer, FailureKind};
 use folkmoot_runtime::backend::{Delta, OnDelta};
 
-use super::Said;
+use super::{Said, line::LONGEST_REPLY};
 use crate::retry::Failure;
+
+/// What a piece costs beside its text, in bytes.
+const PIECE: usize = 64;
 
 /// A fold of what the remote side tells of a task.
 #[derive(Debug, Default)]
@@ -26,8 +29,25 @@ pub(super) struct Course {
 }
 
 impl Course {
-    /// Takes what was told, and shows what is new in it.
-    pub(super) fn take(&mut self, told: StreamResponse, on_delta: OnDelta<'_>) {
+    /// Takes what was told, and shows what is new in it. That it is about another task, or more than a
+    /// reply may have, is a failure.
+    pub(super) fn take(
+        &mut self,
+        told: StreamResponse,
+        on_delta: OnDelta<'_>,
+    ) -> Result<(), Failure> {
+        let of = match &told {
+            StreamResponse::Task(task) => Some(&task.id),
+            StreamResponse::Message(message) => message.task_id.as_ref(),
+            StreamResponse::StatusUpdate(update) => Some(&update.task_id),
+            StreamResponse::ArtifactUpdate(update) => Some(&update.task_id),
+        };
+        if let (Some(task), Some(of)) = (&self.task, of)
+            && task != of
+        {
+            let text = format!("it told of task {of:?} where {task:?} was asked for");
+            return Err(Failure::new(FailureKind::Protocol, text));
+        }
         match told {
             StreamResponse::Task(task) => self.take_task(task),
             StreamResponse::Message(message) => {
@@ -47,6 +67,12 @@ impl Course {
                 self.take_artifact(&update, on_delta);
             }
         }
+        let made: usize = self.made.iter().map(|(id, text)| id.len() + text.len() + PIECE).sum();
+        if made > LONGEST_REPLY {
+            let text = format!("what it made is larger than {LONGEST_REPLY} bytes");
+            return Err(Failure::new(FailureKind::Protocol, text));
+        }
+        Ok(())
     }
 
     fn take_task(&mut self, task: Task) {
@@ -88,6 +114,12 @@ impl Course {
                 let made: Vec<&str> = self.made.iter().map(|(_, text)| &**text).collect();
                 let made = Some(made.join("\n\n")).filter(|made| !made.trim().is_empty());
                 let text = made.unwrap_or_else(|| said.unwrap_or_default().to_owned());
+                if text.trim().is_empty() {
+                    return failed(
+                        FailureKind::Incomplete,
+                        "its task was completed without a text",
+                    );
+                }
                 Some(Ok(Answer { provider: here(None), ..Answer::text(text) }))
             }
             TaskState::InputRequired => {

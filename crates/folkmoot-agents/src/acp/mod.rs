@@ -23,7 +23,7 @@ use std::{
 
 use agent_client_protocol::v1::schema;
 use folkmoot_core::{
-    call::{FailureKind, Tokens, Usage},
+    call::FailureKind,
     session::Session,
     team::{Acp, CliProgram},
 };
@@ -42,6 +42,7 @@ use crate::{
     machine::{Done, Machine},
     parting,
     process::{self, Beyond, Exit, Process, Ran, Running},
+    reported::{CALL, Reported},
     retry::Failure,
     tools::Handed,
     usage::unreported,
@@ -197,7 +198,9 @@ impl Turn {
         let noise = noise.load(Ordering::Relaxed);
         let silence = match spoken {
             Ok(Said { usage }) => match desk.answer(noise) {
-                Ok(answer) => return Ok(Done { answer, used: usage.map(|it| used(&it)) }),
+                Ok(answer) => {
+                    return Ok(Done { answer, used: usage.as_ref().map(used).unwrap_or_default() });
+                }
                 Err(why) => Silence::told(FailureKind::Incomplete, why),
             },
             Err(silence) => silence,
@@ -217,7 +220,7 @@ impl Turn {
             (exit, text) => {
                 let exit = exit.unwrap_or(Exit::Killed(None));
                 let ran = Ran { exit, stdout: String::new(), stderr };
-                let why = records::Failed { kind, text, usage: None };
+                let why = records::Failed { kind, text, usage: Reported::default() };
                 cli::failed(&self.acp, &self.argv, &ran, took, why)
             }
         };
@@ -262,7 +265,7 @@ fn with_more(failure: Failure, session: &Session) -> Failure {
 
 /// What it says that its turn used, in buckets that do not overlap (rules.md 15.1). They do in what it
 /// says if two of them are all there is.
-fn used(usage: &schema::Usage) -> Usage {
+fn used(usage: &schema::Usage) -> Reported {
     let (input, output) = (usage.input_tokens, usage.output_tokens);
     let cached = usage.cached_read_tokens.unwrap_or_default();
     let cache_write = usage.cached_write_tokens.unwrap_or_default();
@@ -273,7 +276,13 @@ fn used(usage: &schema::Usage) -> Usage {
     } else {
         (input, output.saturating_add(thought))
     };
-    Usage { tokens: Tokens { input, cached, cache_write, output }, cost: None, estimated: false }
+    let told = |number: u64| Some(number).filter(|number| (1..=CALL).contains(number));
+    Reported {
+        read: told(input.saturating_add(cached).saturating_add(cache_write)),
+        cached: told(cached),
+        cache_write: told(cache_write),
+        written: told(output),
+    }
 }
 
 #[cfg(test)]

@@ -8,11 +8,14 @@ use serde_json::{Map, Value, json};
 use super::{
     draft::Piece,
     layout::{EarlierCall, Turn},
-    reported::{Reported, number, sum},
     tool_calls::CallPiece,
     wire::{Question, Wire, below, parse},
 };
-use crate::{known::Quirks, retry::Failure};
+use crate::{
+    known::Quirks,
+    reported::{Reported, number, sum},
+    retry::Failure,
+};
 
 /// Chat completions.
 #[derive(Clone, Copy, Debug)]

@@ -7,11 +7,10 @@ use serde_json::{Map, Value};
 use super::{
     error::{self, broke_off, malformed},
     kept::{Kept, extend},
-    reported::Reported,
     tool_calls::{CallDraft, CallPiece},
     wire::Wire,
 };
-use crate::{retry::Failure, sse::Event};
+use crate::{reported::Reported, retry::Failure, sse::Event};
 
 /// Something that a reply brings, whatever the protocol.
 #[derive(Clone, Debug, PartialEq)]

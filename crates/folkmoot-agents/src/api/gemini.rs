@@ -9,11 +9,13 @@ use super::{
     draft::Piece,
     error::malformed,
     layout::{CallMark, EarlierCall, Turn, sides},
-    reported::{Reported, number, sum},
     tool_calls::CallPiece,
     wire::{Question, Wire, below_version, parse},
 };
-use crate::retry::Failure;
+use crate::{
+    reported::{REQUEST, Reported, number, total},
+    retry::Failure,
+};
 
 /// Google's generated contents.
 #[derive(Clone, Copy, Debug)]
@@ -124,12 +126,11 @@ fn with_id(mut object: Value, mark: &CallMark) -> Value {
 /// What the model thinks is counted beside what it writes, what tools of the server read beside the
 /// rest; what came from the cache is a part of what was read.
 fn reported(usage: &Value) -> Reported {
-    let at = |pointer| number(usage, &[pointer]);
     Reported {
-        read: sum([at("/promptTokenCount"), at("/toolUsePromptTokenCount")]),
-        cached: at("/cachedContentTokenCount"),
+        read: total(usage, &["/promptTokenCount", "/toolUsePromptTokenCount"], REQUEST),
+        cached: number(usage, &["/cachedContentTokenCount"]),
         cache_write: None,
-        written: sum([at("/candidatesTokenCount"), at("/thoughtsTokenCount")]),
+        written: total(usage, &["/candidatesTokenCount", "/thoughtsTokenCount"], REQUEST),
     }
 }
 

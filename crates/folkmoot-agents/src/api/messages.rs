@@ -8,11 +8,13 @@ use serde_json::{Map, Value, json};
 use super::{
     draft::Piece,
     layout::{EarlierCall, Turn, sides},
-    reported::{Reported, number, sum},
     tool_calls::CallPiece,
     wire::{Question, Wire, below_version, parse},
 };
-use crate::retry::Failure;
+use crate::{
+    reported::{REQUEST, Reported, number, total},
+    retry::Failure,
+};
 
 /// Anthropic's messages.
 #[derive(Clone, Copy, Debug)]
@@ -141,12 +143,11 @@ fn thoughts(kept: &Map<String, Value>) -> impl Iterator<Item = Value> {
 
 /// The parts that came from the cache and that went into it are counted beside the others.
 fn reported(usage: &Value) -> Reported {
-    let cached = number(usage, &["/cache_read_input_tokens"]);
-    let cache_write = number(usage, &["/cache_creation_input_tokens"]);
+    let parts = ["/input_tokens", "/cache_read_input_tokens", "/cache_creation_input_tokens"];
     Reported {
-        read: sum([number(usage, &["/input_tokens"]), cache_write, cached]),
-        cached,
-        cache_write,
+        read: total(usage, &parts, REQUEST),
+        cached: number(usage, &parts[1..2]),
+        cache_write: number(usage, &parts[2..]),
         written: number(usage, &["/output_tokens"]),
     }
 }

@@ -14,7 +14,6 @@ mod kept;
 mod layout;
 mod messages;
 mod recorded;
-mod reported;
 mod tool_calls;
 mod wire;
 

@@ -31,7 +31,6 @@ use crate::{
     machine::{Done, Machine},
     process::{self, Beyond, Process, Ran},
     retry::Failure,
-    usage::unreported,
 };
 
 /// How long a call may take that no clock of its run ends.
@@ -55,9 +54,9 @@ pub(crate) async fn perform(
 ) -> Response {
     let prompt = &prompt(&request.messages);
     let attempt = || async move {
-        let Told { answer, usage: used } = ask(cli, machine.ours, request, prompt).await?;
+        let Told { answer, usage } = ask(cli, machine.ours, request, prompt).await?;
         on_delta(Delta::Text(&answer.text));
-        Ok(Done { answer, used })
+        Ok(Done { answer, used: usage })
     };
     machine.persist(cli, request, prompt.len(), on_delta, attempt).await
 }
@@ -105,7 +104,7 @@ async fn ask(
     let began = Instant::now();
     let ran = process.run().await.map_err(|error| unstarted(cli, &error))?;
     records::read(start.record, &ran).map_err(|why| {
-        let usage = why.usage.unwrap_or_else(|| unreported(prompt.len(), 0));
+        let usage = why.usage.usage(prompt.len(), 0);
         Failure { usage, ..failed(cli, &start.argv, &ran, began.elapsed(), why) }
     })
 }

@@ -3,10 +3,16 @@
 //! A record outranks the exit code. No record where one is due is a failure, whatever was printed;
 //! events that are not known are passed over.
 
-use folkmoot_core::call::{Answer, FailureKind, Tokens, Usage};
+use folkmoot_core::call::{Answer, FailureKind};
 use serde_json::Value;
 
-use crate::process::{Exit, Ran};
+use crate::{
+    process::{Exit, Ran},
+    reported::{CALL, Reported, total},
+};
+
+/// How much of the end of what was printed stands in a fault, in characters.
+const TAIL: usize = 400;
 
 /// What a program prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +21,7 @@ pub(super) enum Record {
     Text,
     /// One JSON value with the reply.
     Json,
-    /// JSON values, one a line, the last one with a reply counts.
+    /// JSON values, one a line, the last one that is a reply counts; others are events.
     Jsonl,
     Claude,
     Codex,
@@ -23,11 +29,11 @@ pub(super) enum Record {
     Opencode,
 }
 
-/// A reply, and what it used, if that is told.
+/// A reply, and what is told of what it used.
 #[derive(Debug, PartialEq)]
 pub(super) struct Told {
     pub(super) answer: Answer,
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Reported,
 }
 
 /// Why there is no reply; without words of its own, what was printed last tells it.
@@ -35,8 +41,8 @@ pub(super) struct Told {
 pub(crate) struct Failed {
     pub(crate) kind: FailureKind,
     pub(crate) text: Option<String>,
-    /// What was used all the same, if that is told.
-    pub(crate) usage: Option<Usage>,
+    /// What is told of what was used all the same.
+    pub(crate) usage: Reported,
 }
 
 /// Reads what a program printed.
@@ -45,9 +51,12 @@ pub(super) fn read(record: Record, ran: &Ran) -> Result<Told, Failed> {
         Record::Text => return text(ran),
         Record::Json => serde_json::from_str(ran.stdout.trim()).ok().and_then(|it| own(&it)),
         Record::Jsonl => {
-            let last = values(&ran.stdout).filter_map(|it| own(&it)).last();
+            let last = values(&ran.stdout).filter_map(|it| own_last(&it)).last();
+            let is_none = last.is_none() && values(&ran.stdout).any(|it| it.is_object());
             // What it said before somebody ended it was not its last word.
-            if matches!(ran.exit, Exit::Code(_)) {
+            if is_none && ran.exit == Exit::Code(0) {
+                Some(unfinished(&ran.stdout))
+            } else if matches!(ran.exit, Exit::Code(_)) {
                 last
             } else {
                 last.map(|it| cut_off(it.map_or_else(|why| why.usage, |told| told.usage)))
@@ -58,22 +67,36 @@ pub(super) fn read(record: Record, ran: &Ran) -> Result<Told, Failed> {
         Record::Gemini => json_in(&ran.stdout).and_then(|it| gemini(&it)),
         Record::Opencode => opencode(values(&ran.stdout), ran.exit),
     };
+    let found = found.map(|found| found.and_then(not_blank));
     found.unwrap_or_else(|| {
         let is_broken = matches!(ran.exit, Exit::Code(0));
         let kind = if is_broken { FailureKind::Protocol } else { FailureKind::Harness };
         let text = is_broken.then(|| "it printed no record".to_owned());
-        Err(Failed { kind, text, usage: None })
+        Err(Failed { kind, text, usage: Reported::default() })
     })
 }
 
 /// Only who is declared to answer in plain text does.
 fn text(ran: &Ran) -> Result<Told, Failed> {
     match ran.exit {
-        Exit::Code(0) => Ok(Told { answer: Answer::text(ran.stdout.trim_end()), usage: None }),
+        Exit::Code(0) => not_blank(Told {
+            answer: Answer::text(ran.stdout.trim_end()),
+            usage: Reported::default(),
+        }),
         Exit::Code(_) | Exit::Killed(_) | Exit::TimedOut => {
-            Err(Failed { kind: FailureKind::Harness, text: None, usage: None })
+            let usage = Reported::default();
+            Err(Failed { kind: FailureKind::Harness, text: None, usage })
         }
     }
+}
+
+/// Empty output is no reply (rules.md 10.6).
+fn not_blank(told: Told) -> Result<Told, Failed> {
+    if !told.answer.is_blank() {
+        return Ok(told);
+    }
+    let text = Some("its reply is empty".to_owned());
+    Err(Failed { kind: FailureKind::Incomplete, text, usage: told.usage })
 }
 
 /// The JSON values that are lines of their own.
@@ -87,7 +110,7 @@ fn json_in(text: &str) -> Option<Value> {
     starts.find_map(|at| serde_json::from_str(text[at..].trim()).ok())
 }
 
-fn failed(text: &str, usage: Option<Usage>) -> Result<Told, Failed> {
+fn failed(text: &str, usage: Reported) -> Result<Told, Failed> {
     Err(Failed { kind: kind_of(text), text: Some(text.to_owned()), usage })
 }
 
@@ -107,30 +130,67 @@ pub(crate) fn kind_of(text: &str) -> FailureKind {
 }
 
 /// It ended before it was done.
-fn cut_off(usage: Option<Usage>) -> Result<Told, Failed> {
+fn cut_off(usage: Reported) -> Result<Told, Failed> {
     let text = Some("it ended before its turn was over".to_owned());
     Err(Failed { kind: FailureKind::Incomplete, text, usage })
 }
 
-fn told(text: &str, usage: Option<Usage>) -> Result<Told, Failed> {
+/// It said something, but not what comes last.
+fn unfinished(printed: &str) -> Result<Told, Failed> {
+    let printed = printed.trim();
+    let cut = printed.char_indices().rev().nth(TAIL - 1).map_or(0, |(at, _)| at);
+    let text = Some(format!("it ended without a reply; it printed last: {}", &printed[cut..]));
+    Err(Failed { kind: FailureKind::Incomplete, text, usage: Reported::default() })
+}
+
+fn told(text: &str, usage: Reported) -> Result<Told, Failed> {
     Ok(Told { answer: Answer::text(text), usage })
 }
 
 /// The record of any program: a text, or an object with a reply and perhaps its usage; any other
 /// object is the reply itself.
 fn own(value: &Value) -> Option<Result<Told, Failed>> {
-    let usage = value.get("usage").map(|usage| used(usage, "input_tokens", "output_tokens"));
+    let usage = value.get("usage").map(used).unwrap_or_default();
     if let Some(error) = value.get("error").filter(|it| !it.is_null() && **it != false) {
         return Some(failed(&words(error), usage));
     }
-    let keys = ["reply", "result", "response", "text", "output"];
-    let text = keys.iter().find_map(|key| value.get(key)?.as_str()).or(value.as_str());
-    match (text, value) {
+    match (reply(value), value) {
         (Some(text), _) => Some(told(text, usage)),
-        (None, Value::Object(_) | Value::Array(_)) if usage.is_none() => {
+        (None, Value::Object(_) | Value::Array(_)) if value.get("usage").is_none() => {
             Some(Ok(Told { answer: Answer::json(value.clone()), usage }))
         }
         _ => None,
+    }
+}
+
+fn reply(value: &Value) -> Option<&str> {
+    let keys = ["reply", "result", "response", "text", "output"];
+    keys.iter().find_map(|key| value.get(key)?.as_str()).or(value.as_str())
+}
+
+/// The record of any program that tells of events too: what has a type is one of them, unless that names
+/// an end or an error; so is what has no reply.
+fn own_last(value: &Value) -> Option<Result<Told, Failed>> {
+    const ENDS: [&str; 10] = [
+        "result",
+        "reply",
+        "response",
+        "answer",
+        "final",
+        "done",
+        "end",
+        "complete",
+        "completed",
+        "output",
+    ];
+    let kind = value["type"].as_str().map(str::to_lowercase);
+    let last = kind.as_deref().and_then(|kind| kind.rsplit(|c: char| !c.is_alphanumeric()).next());
+    match last {
+        Some("error") => Some(own(value).filter(Result::is_err).unwrap_or_else(|| {
+            failed(&words(value), value.get("usage").map(used).unwrap_or_default())
+        })),
+        Some(kind) if !ENDS.contains(&kind) => None,
+        Some(_) | None => own(value).filter(|it| it.is_err() || reply(value).is_some()),
     }
 }
 
@@ -140,17 +200,13 @@ fn words(error: &Value) -> String {
     text.map_or_else(|| error.to_string(), str::to_owned)
 }
 
-fn number(value: &Value, pointer: &str) -> u64 {
-    value.pointer(pointer).and_then(Value::as_u64).unwrap_or_default()
-}
-
-fn used(usage: &Value, input: &str, output: &str) -> Usage {
-    let tokens = Tokens {
-        input: number(usage, &format!("/{input}")),
-        output: number(usage, &format!("/{output}")),
-        ..Tokens::default()
-    };
-    Usage { tokens, cost: None, estimated: false }
+/// The usage that most tell: what was read, and what was written.
+fn used(usage: &Value) -> Reported {
+    Reported {
+        read: total(usage, &["/input_tokens"], CALL),
+        written: total(usage, &["/output_tokens"], CALL),
+        ..Reported::default()
+    }
 }
 
 /// One object of the type `result`. What was read from a cache and written to it is counted apart.
@@ -160,12 +216,14 @@ fn claude(value: &Value) -> Option<Result<Told, Failed>> {
     }
     let text = value["result"].as_str();
     let is_done = value["subtype"].as_str().is_none_or(|subtype| subtype == "success");
-    let usage = value.get("usage").map(|usage| {
-        let cached = number(usage, "/cache_read_input_tokens");
-        let cache_write = number(usage, "/cache_creation_input_tokens");
-        let known = used(usage, "input_tokens", "output_tokens");
-        Usage { tokens: Tokens { cached, cache_write, ..known.tokens }, ..known }
-    });
+    let parts = ["/input_tokens", "/cache_read_input_tokens", "/cache_creation_input_tokens"];
+    let told_of = |usage| Reported {
+        read: total(usage, &parts, CALL),
+        cached: total(usage, &parts[1..2], CALL),
+        cache_write: total(usage, &parts[2..], CALL),
+        ..used(usage)
+    };
+    let usage = value.get("usage").map(told_of).unwrap_or_default();
     if value["is_error"] == true || !is_done {
         return Some(failed(text.or(value["subtype"].as_str()).unwrap_or("it failed"), usage));
     }
@@ -174,7 +232,7 @@ fn claude(value: &Value) -> Option<Result<Told, Failed>> {
 
 /// Events, of which the last message of the agent is its reply once its turn is completed.
 fn codex(events: impl Iterator<Item = Value>) -> Option<Result<Told, Failed>> {
-    let (mut text, mut usage, mut error, mut is_done) = (None, None, None, false);
+    let (mut text, mut usage, mut error, mut is_done) = (None, Reported::default(), None, false);
     for event in events {
         match event["type"].as_str() {
             Some("turn.started") => is_done = false,
@@ -184,12 +242,11 @@ fn codex(events: impl Iterator<Item = Value>) -> Option<Result<Told, Failed>> {
                 text = event.pointer("/item/text").and_then(Value::as_str).map(str::to_owned);
             }
             Some("turn.completed") => {
-                usage = event.get("usage").map(|usage| {
-                    let cached = number(usage, "/cached_input_tokens");
-                    let known = used(usage, "input_tokens", "output_tokens");
-                    let input = known.tokens.input.saturating_sub(cached);
-                    Usage { tokens: Tokens { input, cached, ..known.tokens }, ..known }
-                });
+                let told_of = |usage| {
+                    let cached = total(usage, &["/cached_input_tokens"], CALL);
+                    Reported { cached, ..used(usage) }
+                };
+                usage = event.get("usage").map(told_of).unwrap_or_default();
                 (error, is_done) = (None, true);
             }
             Some("turn.failed") => error = event.get("error").map(words),
@@ -208,17 +265,14 @@ fn codex(events: impl Iterator<Item = Value>) -> Option<Result<Told, Failed>> {
 /// One object; tokens are told by model.
 fn gemini(value: &Value) -> Option<Result<Told, Failed>> {
     let models = value.pointer("/stats/models").and_then(Value::as_object);
-    let usage = models.map(|models| {
-        let sum = |pointer: &str| models.values().map(|model| number(model, pointer)).sum::<u64>();
-        let cached = sum("/tokens/cached");
-        let tokens = Tokens {
-            input: sum("/tokens/prompt").saturating_sub(cached),
-            cached,
-            output: sum("/tokens/candidates") + sum("/tokens/thoughts"),
-            ..Tokens::default()
-        };
-        Usage { tokens, cost: None, estimated: false }
-    });
+    let told_of = |model| Reported {
+        read: total(model, &["/tokens/prompt"], CALL),
+        cached: total(model, &["/tokens/cached"], CALL),
+        cache_write: None,
+        written: total(model, &["/tokens/candidates", "/tokens/thoughts"], CALL),
+    };
+    let models = models.into_iter().flat_map(|models| models.values());
+    let usage = models.map(told_of).reduce(Reported::and).unwrap_or_default();
     if let Some(error) = value.get("error").filter(|it| !it.is_null()) {
         return Some(failed(&words(error), usage));
     }
@@ -227,7 +281,7 @@ fn gemini(value: &Value) -> Option<Result<Told, Failed>> {
 
 /// Events; the reply is what is said after the last tool, and each step tells what it used.
 fn opencode(events: impl Iterator<Item = Value>, exit: Exit) -> Option<Result<Told, Failed>> {
-    let (mut text, mut usage, mut error) = (String::new(), None::<Usage>, None);
+    let (mut text, mut usage, mut error) = (String::new(), None::<Reported>, None);
     for event in events {
         let part = &event["part"];
         match event["type"].as_str() {
@@ -235,19 +289,19 @@ fn opencode(events: impl Iterator<Item = Value>, exit: Exit) -> Option<Result<To
             Some("tool_use") => text.clear(),
             Some("step_finish") => {
                 let tokens = &part["tokens"];
-                let step = Tokens {
-                    input: number(tokens, "/input"),
-                    cached: number(tokens, "/cache/read"),
-                    cache_write: number(tokens, "/cache/write"),
-                    output: number(tokens, "/output") + number(tokens, "/reasoning"),
+                let step = Reported {
+                    read: total(tokens, &["/input", "/cache/read", "/cache/write"], CALL),
+                    cached: total(tokens, &["/cache/read"], CALL),
+                    cache_write: total(tokens, &["/cache/write"], CALL),
+                    written: total(tokens, &["/output", "/reasoning"], CALL),
                 };
-                let step = Usage { tokens: step, cost: None, estimated: false };
-                usage = Some(usage.map_or(step, |usage| usage + step));
+                usage = Some(usage.map_or(step, |before| before.and(step)));
             }
             Some("error") => error = event.get("error").map(words),
             Some(_) | None => {}
         }
     }
+    let usage = usage.unwrap_or_default();
     match (error, text.is_empty()) {
         (Some(error), _) => Some(failed(&error, usage)),
         (None, false) if exit == Exit::Code(0) => Some(told(&text, usage)),

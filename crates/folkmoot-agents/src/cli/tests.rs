@@ -173,6 +173,59 @@ async fn usage_that_is_not_reported_is_estimated() {
 }
 
 #[tokio::test]
+async fn usage_that_cannot_be_read_is_estimated_and_never_nothing() {
+    for told in [r#""input_tokens":1e30,"output_tokens":"7""#, r#""input_tokens":-5"#, ""] {
+        let record = format!(r#"{{"reply":"twelve bytes","usage":{{{told}}}}}"#);
+        let machine = Machine::with("agent", &format!("echo '{record}'"));
+        let response = machine.ask(own("agent", CliInput::Stdin, CliOutput::Json), None).await;
+        let Usage { tokens, estimated, .. } = response.usage;
+        assert!(estimated && (tokens.input, tokens.output) == (4, 3), "{told}: {response:?}");
+    }
+    let half = r#"echo '{"reply":"twelve bytes","usage":{"input_tokens":9,"output_tokens":-1}}'"#;
+    let machine = Machine::with("agent", half);
+    let usage = machine.ask(own("agent", CliInput::Stdin, CliOutput::Json), None).await.usage;
+    assert!(usage.estimated && (usage.tokens.input, usage.tokens.output) == (9, 3), "{usage:?}");
+    let claude = r#"echo '{"type":"result","result":"Fine.","usage":{"input_tokens":"3","cache_read_input_tokens":5,"output_tokens":2}}'"#;
+    let usage = Machine::with("claude", claude).ask(CliProgram::Claude, None).await.usage;
+    assert!(usage.estimated && usage.tokens.output == 2, "{usage:?}");
+}
+
+#[tokio::test]
+async fn an_empty_reply_is_none() {
+    let empty = [
+        ("true", CliOutput::Text),
+        ("echo '  '", CliOutput::Text),
+        (r#"echo '{"reply":""}'"#, CliOutput::Json),
+        (r#"echo '{"reply":" "}'"#, CliOutput::Jsonl),
+    ];
+    for (script, output) in empty {
+        let told = Machine::with("agent", script).outcome(own("agent", CliInput::Stdin, output));
+        let (kind, why) = fault(&told.await);
+        assert_eq!(kind, FailureKind::Incomplete, "{why}");
+        assert!(why.contains("its reply is empty"), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn an_event_is_no_reply_and_without_one_the_call_is_incomplete() {
+    let ask = |lines: &[&str]| {
+        let lines: Vec<String> = lines.iter().map(|line| format!("echo '{line}'")).collect();
+        let machine = Machine::with("agent", &lines.join("; "));
+        async move { machine.outcome(own("agent", CliInput::Stdin, CliOutput::Jsonl)).await }
+    };
+    let progress = r#"{"type":"progress","text":"thinking"}"#;
+    for reply in [r#"{"reply":"yes"}"#, r#"{"type":"result","text":"yes"}"#, r#""yes""#] {
+        let told = ask(&[progress, reply, r#"{"type":"x"}"#, r#"{"n":1}"#, progress]).await;
+        assert_eq!(text(&told), "yes", "{reply}");
+    }
+    let (kind, why) = fault(&ask(&[progress, r#"{"type":"x"}"#]).await);
+    assert_eq!(kind, FailureKind::Incomplete);
+    assert!(why.contains(r#"printed last: {"type":"progress"#) && why.contains(r#""x"}"#), "{why}");
+    let (kind, why) = fault(&ask(&[progress, r#"{"type":"error","message":"429"}"#]).await);
+    assert_eq!((kind, why.contains("429")), (FailureKind::RateLimited, true), "{why}");
+}
+
+#[tokio::test]
 async fn codex_is_started_with_its_sandbox_and_its_events_are_read() {
     let script = r#"printf '%s ' "$@" > ../args
 cat > /dev/null

@@ -18,12 +18,13 @@ use rmcp::{
     ClientHandler, RoleClient, ServiceExt,
     model::{
         CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotification,
-        CancelledNotificationParam, ClientCapabilities, ClientRequest, Implementation,
-        InitializeRequestParams, PaginatedRequestParams, RequestId, RequestMetaObject,
-        ServerResult, Tool,
+        CancelledNotificationParam, ClientCapabilities, ClientRequest, CustomResult,
+        Implementation, InitializeRequestParams, ListToolsRequest, ListToolsResult,
+        PaginatedRequestParams, RequestId, RequestMetaObject, ServerResult, Tool,
     },
     service::{NotificationContext, Peer, PeerRequestOptions, RunningService, ServiceError},
 };
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use tokio::{
     runtime::Handle,
@@ -134,24 +135,29 @@ impl Connection {
         self.noise.swap(0, Ordering::Relaxed)
     }
 
-    /// Asks which tools it has.
-    pub(super) async fn tools(&self, until: Option<Instant>) -> Result<Vec<Tool>> {
+    /// Asks which tools it has; gives also how many there are that cannot be read.
+    pub(super) async fn tools(&self, until: Option<Instant>) -> Result<(Vec<Tool>, usize)> {
         let asking = async {
-            let (mut tools, mut cursor) = (Vec::new(), None);
+            let (mut tools, mut unreadable, mut cursor) = (Vec::new(), 0, None);
             for _ in 0..PAGES {
-                let page = PaginatedRequestParams::default().with_cursor(cursor);
-                let page = self.service.peer().list_tools(Some(page)).await;
-                let page = match page {
+                let params = PaginatedRequestParams::default().with_cursor(cursor);
+                let page = match self.service.peer().list_tools(Some(params.clone())).await {
+                    // One that is malformed would hide the others.
+                    Err(ServiceError::UnexpectedResponse) => self.page(params).await,
+                    page => page.map(|page| (page, 0)),
+                };
+                let (page, skipped) = match page {
                     Ok(page) => page,
                     Err(error) => return Err(self.fault(&error, "list its tools").await),
                 };
                 tools.extend(page.tools);
+                unreadable += skipped;
                 cursor = page.next_cursor;
                 if cursor.is_none() {
                     break;
                 }
             }
-            Ok(tools)
+            Ok((tools, unreadable))
         };
         match until {
             Some(until) => timeout_at(until, asking).await.unwrap_or_else(|_| {
@@ -160,6 +166,26 @@ impl Connection {
             }),
             None => asking.await,
         }
+    }
+
+    /// What can be read of a page of its tools, and how many of them cannot.
+    async fn page(
+        &self,
+        params: PaginatedRequestParams,
+    ) -> std::result::Result<(ListToolsResult, usize), ServiceError> {
+        let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
+        let mut page = match self.service.peer().send_request(request).await? {
+            ServerResult::CustomResult(CustomResult(page)) => page,
+            _ => return Err(ServiceError::UnexpectedResponse),
+        };
+        let Some(Value::Array(tools)) = page.get_mut("tools") else {
+            return Err(ServiceError::UnexpectedResponse);
+        };
+        let count = tools.len();
+        tools.retain(|tool| Tool::deserialize(tool).is_ok());
+        let skipped = count - tools.len();
+        let page = serde_json::from_value(page).map_err(|_| ServiceError::UnexpectedResponse)?;
+        Ok((page, skipped))
     }
 
     /// Uses a tool. Dropping the future tells the server that nobody waits any longer.

@@ -71,14 +71,28 @@ impl Line {
 
     /// The message it is. One that is too long costs the request that it answers, and nothing else.
     fn read(self) -> Option<RxJsonRpcMessage<RoleClient>> {
-        if self.size <= LONGEST {
-            return serde_json::from_slice(&self.bytes).ok();
-        }
-        let id = answered(&self.bytes, &self.end)?;
-        let message = format!("the answer has {} bytes, the most is {LONGEST}", self.size);
+        let message = if self.size <= LONGEST {
+            if let Ok(message) = serde_json::from_slice(&self.bytes) {
+                return Some(message);
+            }
+            // So does one that cannot be read, for example as it is too deep.
+            is_answer(&self.bytes).then_some("the answer cannot be read".to_owned())?
+        } else {
+            format!("the answer has {} bytes, the most is {LONGEST}", self.size)
+        };
+        let end = if self.end.is_empty() { &self.bytes } else { &self.end };
+        let id = answered(&self.bytes, end)?;
         let error = json!({ "code": -32000, "message": message });
         serde_json::from_value(json!({ "jsonrpc": "2.0", "id": id, "error": error })).ok()
     }
+}
+
+/// Whether a line that cannot be read is an answer all the same, and whole.
+fn is_answer(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    let start = &line[..line.len().min(ENDS)];
+    let has = |word: &[u8]| start.windows(word.len()).any(|it| it == word);
+    line.ends_with(b"}") && has(b"\"result\"") && !has(b"\"method\"")
 }
 
 /// The request that a message answers which begins and ends so: its number stands before or behind all
@@ -237,5 +251,19 @@ mod tests {
             "{ids:?}"
         );
         assert!(heard[0].contains("the most is") && heard[1].contains("the most is"));
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_too_deep_costs_the_request_that_it_answers() {
+        let deep = [&"[".repeat(200_000), &*"]".repeat(200_000)].concat();
+        let line = |id: u64| {
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":{deep}}}}}\n")
+        };
+        let asked =
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"x\",\"params\":{deep}}}\n");
+        let (heard, skipped) =
+            messages([line(7), asked, result(9, "b")].concat().as_bytes(), 4096).await;
+        assert_eq!((heard.len(), skipped), (2, 1), "{heard:?}");
+        assert!(heard[0].contains("\"id\":7") && heard[0].contains("cannot be read"), "{heard:?}");
     }
 }

@@ -16,8 +16,11 @@ const LONGEST_NAME: usize = 128;
 /// How many levels the schema of a tool may have.
 const NESTING: u32 = 64;
 
-/// The tools of `server` that can be pinned, and why others cannot.
-pub(super) fn pinned(server: &str, tools: Vec<Tool>) -> (Vec<Pinned>, Vec<Arc<str>>) {
+/// The tools of `server` that can be pinned, and why others cannot; so many more could not be read.
+pub(super) fn pinned(
+    server: &str,
+    (tools, unreadable): (Vec<Tool>, usize),
+) -> (Vec<Pinned>, Vec<Arc<str>>) {
     let (mut pinned, mut left_out) = (Vec::new(), Vec::new());
     let (mut names, mut size) = (BTreeSet::new(), 0);
     for tool in tools {
@@ -41,6 +44,10 @@ pub(super) fn pinned(server: &str, tools: Vec<Tool>) -> (Vec<Pinned>, Vec<Arc<st
         left_out.push(format!("MCP server {server}: tool \"{shown}\" is left out: {why}").into());
     }
     left_out.truncate(10);
+    if unreadable > 0 {
+        let told = format!("MCP server {server}: unreadable tools left out: {unreadable}");
+        left_out.push(told.into());
+    }
     (pinned, left_out)
 }
 

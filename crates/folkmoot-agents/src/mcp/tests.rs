@@ -295,6 +295,11 @@ async fn a_server_that_cannot_be_started_says_why() {
 
 /// A server over HTTP, which answers the call of a tool so.
 fn remote(call: impl Fn(&Value) -> Reply + Send + 'static) -> Stub {
+    remote_with(json!([{ "name": "echo", "inputSchema": { "type": "object" } }]), call)
+}
+
+/// The same, with these tools.
+fn remote_with(tools: Value, call: impl Fn(&Value) -> Reply + Send + 'static) -> Stub {
     Stub::answering(move |request: &Received| {
         let (id, params) = (&request.body["id"], &request.body["params"]);
         let result = |result: Value| {
@@ -307,10 +312,7 @@ fn remote(call: impl Fn(&Value) -> Reply + Send + 'static) -> Stub {
                 "serverInfo": { "name": "stub", "version": "1" },
             }))
             .header("mcp-session-id", "session-1"),
-            Some("tools/list") => {
-                let schema = json!({ "type": "object" });
-                result(json!({ "tools": [{ "name": "echo", "inputSchema": schema }] }))
-            }
+            Some("tools/list") => result(json!({ "tools": tools })),
             Some("tools/call") => call(&request.body),
             Some(_) => Reply::status(202),
             None if request.line.starts_with("DELETE") => Reply::status(200),
@@ -347,6 +349,19 @@ async fn a_server_at_an_address_is_reached_over_http_with_its_headers_and_sessio
     assert!(!call.body["params"]["_meta"]["progressToken"].is_null());
     assert_eq!(call.body["params"]["_meta"]["folkmoot/attempt"], 1);
     stage.reached.close().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_is_malformed_is_left_out_and_told_of_and_the_others_are_there() {
+    let schema = json!({ "type": "object" });
+    let tools = json!([{ "name": 5 }, { "name": "echo", "inputSchema": schema }, null]);
+    let stub = remote_with(tools, |call| Reply::json(200, &result_of(call)));
+    let stage = Stage::at(stub.base_url(), TIMES).await;
+    assert_eq!(stage.text("echo", json!({ "text": "on" })).await, "on");
+    let listed = stage.list().await.expect("it tells what it has");
+    assert!(listed.text.contains("echo"), "{listed:?}");
+    let told: Vec<&str> = listed.warnings.iter().map(|it| &**it).collect();
+    assert_eq!(told, ["MCP server stub: unreadable tools left out: 2"]);
 }
 
 #[tokio::test]

@@ -287,3 +287,57 @@ async fn a_key_that_the_other_side_repeats_is_neither_answered_nor_told() {
     let fault = perform(&stub, asks(&stub)).await.outcome.expect_err("it fails");
     assert!(fault.to_string().contains("bad key ***"), "{fault}");
 }
+
+#[tokio::test]
+async fn what_answers_another_request_or_tells_of_another_task_breaks_the_protocol() {
+    let forged = |id: Value| {
+        let done = json!({ "task": task("COMPLETED", None, &["forged"]) });
+        move |_: &str, _: &Value| {
+            Reply::json(200, &json!({ "jsonrpc": "2.0", "id": id, "result": done }))
+        }
+    };
+    let other = |method: &str, _: &Value| match method {
+        "SendMessage" => result(&json!({ "task": task("WORKING", None, &[]) })),
+        _ => {
+            let mut other = task("COMPLETED", None, &["forged"]);
+            other["id"] = json!("t-2");
+            result(&other)
+        }
+    };
+    for stub in [
+        host(false, forged(json!(2))),
+        host(false, forged(json!("1"))),
+        host(false, forged(Value::Null)),
+        host(false, other),
+    ] {
+        let fault = perform(&stub, asks(&stub)).await.outcome.expect_err("it fails");
+        let is_broken = matches!(&fault, Fault::Failed { kind: FailureKind::Protocol, .. });
+        assert!(is_broken, "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn what_comes_in_pieces_is_bounded_like_a_whole_reply() {
+    let piece = "x".repeat(1 << 20);
+    let event = |n: usize| {
+        let artifact = json!({ "artifactId": "a", "parts": [{ "text": piece }] });
+        let update =
+            json!({ "taskId": "t-1", "contextId": "c-1", "artifact": artifact, "append": n > 0 });
+        json!({ "jsonrpc": "2.0", "id": 1, "result": { "artifactUpdate": update } }).to_string()
+    };
+    let events: Vec<String> = (0..18).map(event).collect();
+    let stub = host(true, move |method, _| match method {
+        "SendStreamingMessage" => Reply::events(&events),
+        _ => result(&task("COMPLETED", None, &["fine"])),
+    });
+    let fault = perform(&stub, asks(&stub)).await.outcome.expect_err("it fails");
+    assert!(fault.to_string().contains("larger than 16777216 bytes"), "{fault}");
+}
+
+#[tokio::test]
+async fn a_task_that_is_done_without_a_text_has_no_reply() {
+    let stub = host(false, |_, _| result(&json!({ "task": task("COMPLETED", None, &[]) })));
+    let fault = perform(&stub, asks(&stub)).await.outcome.expect_err("it fails");
+    let is_incomplete = matches!(&fault, Fault::Failed { kind: FailureKind::Incomplete, .. });
+    assert!(is_incomplete && fault.to_string().contains("without a text"), "{fault}");
+}

@@ -1,6 +1,8 @@
 //! Driving a run to its end while people or programs watch, and telling what came of it.
 
 use std::sync::Arc;
+#[cfg(unix)]
+use std::task::{Context, Poll};
 
 use anyhow::Result;
 use folkmoot_agents::end_orphans;
@@ -111,25 +113,41 @@ fn interrupted_by_signals(progress: Arc<Progress>) -> Result<CancellationToken> 
     Ok(interrupt)
 }
 
-/// Ctrl-C, and a wish of the system to end the process.
+/// Ctrl-C and Ctrl-\\, a terminal that is gone, and a wish of the system to end the process.
 #[cfg(unix)]
-pub(super) struct Signals(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
+pub(super) struct Signals(Vec<tokio::signal::unix::Signal>);
 
 #[cfg(unix)]
 impl Signals {
     /// Listens from now on.
     pub(super) fn listen() -> std::io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Signals(signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
+        let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate(), SignalKind::quit()];
+        if !outlives_terminal() {
+            kinds.push(SignalKind::hangup());
+        }
+        kinds.into_iter().map(signal).collect::<std::io::Result<_>>().map(Signals)
     }
 
     /// Waits for the next one.
     pub(super) async fn next(&mut self) {
-        tokio::select! {
-            _ = self.0.recv() => {}
-            _ = self.1.recv() => {}
-        }
+        let signals = &mut self.0;
+        let any = |cx: &mut Context<'_>| {
+            let came = signals.iter_mut().any(|it| it.poll_recv(cx).is_ready());
+            if came { Poll::Ready(()) } else { Poll::Pending }
+        };
+        std::future::poll_fn(any).await;
     }
+}
+
+/// Whether who started this process had it ignore that its terminal is gone, as `nohup` does.
+#[cfg(unix)]
+fn outlives_terminal() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // The first bit is that of SIGHUP.
+    ignored.is_some_and(|mask| mask & 1 != 0)
 }
 
 /// Ctrl-C.

@@ -393,7 +393,11 @@ impl Team {
         let place = &self.checked.workplace;
         let secrets = Secrets::new(place.secrets.0.iter().map(|it| &**it));
         let servers = Clients::new(config::environment(), place.servers.clone(), secrets);
-        Means { environments: place.environments.clone(), servers }
+        let set = place.environments.values().flat_map(|it| &it.set);
+        let set = config::secret_values(set.map(|(name, value)| (&**name, &**value)));
+        let of_servers = place.secrets.0.iter().map(|it| &**it).filter(|it| check::tells(it));
+        let secrets = Secrets::new(set.chain(of_servers));
+        Means { environments: place.environments.clone(), servers, secrets }
     }
 
     /// The engine for a run that goes on with the team that it began with. What its file sets of the
@@ -613,12 +617,14 @@ pub(crate) struct Means {
     /// What the programs of its agents get of the environment.
     environments: BTreeMap<AgentId, Environment>,
     servers: Clients,
+    secrets: Secrets,
 }
 
 impl Means {
     /// The same engine, with these.
     pub(crate) fn given_to(self, engine: Engine) -> Engine {
         let servers = Arc::new(self.servers);
+        let engine = engine.keeping(&self.secrets);
         engine.with_environments(self.environments).with_servers(servers)
     }
 }

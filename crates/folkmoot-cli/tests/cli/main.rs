@@ -50,6 +50,7 @@ mod retry;
 mod roles;
 mod running;
 #[cfg(target_os = "linux")]
+mod secrets;
 mod servers;
 mod simulate;
 mod snapshot;

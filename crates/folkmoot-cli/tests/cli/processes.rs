@@ -48,7 +48,7 @@ fn ctrl_c_suspends_a_run_and_resume_asks_only_what_is_open() {
 
 #[test]
 fn a_run_that_a_person_or_the_system_suspends_says_so_in_json() {
-    for signal in [Signal::INT, Signal::TERM] {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
         let Held { run, bench, stub: _stub, .. } = held("json");
         run.signal(signal);
         let result = run.finish().must_be(130).json();

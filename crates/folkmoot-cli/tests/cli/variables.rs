@@ -10,7 +10,7 @@ sandbox: full
 agents:
   - name: Coder
     env: { TOKEN: s3cret-0f-theirs }
-    cli: { command: [/bin/sh, -c, 'cat > /dev/null; [ -e ready ] && echo \"has $TOKEN\"'] }
+    cli: { command: [/bin/sh, -c, 'cat > /dev/null; [ -e ready ] && echo \"has ${#TOKEN} of $TOKEN\"'] }
 ";
 
 /// A run that failed, and would not a second time.
@@ -25,7 +25,7 @@ fn failed() -> Bench {
 fn they_are_read_again_where_the_file_stood_and_stand_in_no_record() {
     let bench = failed();
     let result = bench.call(["retry", "last", "--json"]).must_be(0).json();
-    assert_eq!(result["final"], "has s3cret-0f-theirs");
+    assert_eq!(result["final"], "has 16 of ***");
     let fresh = failed();
     let stored = String::from_utf8_lossy(&fresh.stored()).into_owned();
     assert!(stored.contains("TOKEN") && !stored.contains("s3cret"));
@@ -42,7 +42,7 @@ fn where_they_are_missing_nothing_is_asked_and_another_file_can_be_named() {
     assert!(message.ends_with(told), "{message}");
     assert_eq!(bench.runs().len(), 1);
     let named = bench.call(["retry", "last", "--team", "moved.yaml", "--json"]).must_be(0).json();
-    assert_eq!(named["final"], "has s3cret-0f-theirs");
+    assert_eq!(named["final"], "has 16 of ***");
 }
 
 #[test]
@@ -58,5 +58,5 @@ fn a_run_that_is_resumed_has_them_too() {
     let refused = bench.call(["resume", "last"]).must_be(2).stderr;
     assert!(refused.contains("does not set TOKEN of Coder"), "{refused}");
     let result = bench.call(["resume", "last", "--team", "moved.yaml", "--json"]).must_be(0).json();
-    assert_eq!(result["final"], "has s3cret-0f-theirs");
+    assert_eq!(result["final"], "has 16 of ***");
 }

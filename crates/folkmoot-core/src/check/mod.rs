@@ -13,6 +13,7 @@ mod nested;
 pub(crate) mod pattern;
 mod programs;
 mod roles;
+mod secret;
 mod servers;
 mod strategies;
 mod team;
@@ -23,6 +24,7 @@ use std::{
     sync::Arc,
 };
 
+pub use secret::{is_secret, tells};
 pub use servers::{Hidden, Server, Times, Via};
 pub use strategies::parameters;
 pub use team::{Environment, Workplace, is_unset, left_out_of, server_name};

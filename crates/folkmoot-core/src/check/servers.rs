@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::BTreeMap, fmt, sync::Arc};
 
 use crate::{
-    check::Input,
+    check::{Input, is_secret},
     diagnostic::{Diagnostic, Place, Position, quoted},
     file::{
         document,
@@ -386,12 +386,4 @@ fn secrets_of(server: &Server) -> Vec<Arc<str>> {
         [value.clone()].into_iter().chain(behind).collect::<Vec<_>>()
     };
     secret.flat_map(parts).collect()
-}
-
-/// Whether what is called so is a secret.
-fn is_secret(name: &str) -> bool {
-    const WORDS: [&str; 8] =
-        ["key", "token", "secret", "passw", "auth", "credential", "cookie", "private"];
-    let name = name.to_lowercase();
-    WORDS.iter().any(|word| name.contains(word))
 }

@@ -20,7 +20,15 @@ use crate::{
 pub(crate) fn take(cx: &Scope, name: &str, agent: &Agent, prompt: Prompt) -> Step<Reply> {
     let mut turn = Turn::begin(cx, name, agent, prompt)?;
     turn.go_on(|| true)?;
-    Ok(if turn.is_open() { out_of_steps(agent, turn.reply) } else { turn.reply })
+    if !turn.is_open() {
+        return Ok(turn.reply);
+    }
+    let fault =
+        Fault::failed(FailureKind::Other, format!("no answer within {} steps", agent.max_steps));
+    // The call itself was answered.
+    let told = (turn.reply.key.clone(), agent.id.clone(), fault.clone());
+    cx.tell(|account| account.faults.push(told));
+    Ok(Reply { outcome: Err(fault), ..turn.reply })
 }
 
 /// A turn as far as it has come.
@@ -201,11 +209,6 @@ fn use_tool(turn: &Scope, name: &str, agent: &Agent, request: &ToolCall) -> Step
         let denied = Fault::failed(FailureKind::Denied, format!("denied: {}", request.name));
         turn.forbid(name, call, denied)
     }
-}
-
-fn out_of_steps(agent: &Agent, reply: Reply) -> Reply {
-    let text = format!("no answer within {} steps", agent.max_steps);
-    Reply { outcome: Err(Fault::failed(FailureKind::Other, text)), ..reply }
 }
 
 #[cfg(test)]

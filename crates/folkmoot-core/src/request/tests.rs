@@ -35,10 +35,7 @@ fn each_mistake_has_its_code_whether_it_comes_as_text_or_as_json() {
         (json!({ "providers": "{implementer: codex" }), "invalid_providers_json"),
         (json!({ "providers": "[\"codex\"]" }), "invalid_providers_json"),
         (json!({ "providers": { "reviewer": 5 } }), "invalid_providers_json"),
-        (
-            json!({ "providers": r#"{"reviewer": "x", "reviewer": "x"}"# }),
-            "invalid_providers_json",
-        ),
+        (json!({ "providers": r#"{"reviewer": "x", "reviewer": "x"}"# }), "invalid_providers_json"),
         (json!({ "providers": { "reviewer": " " } }), "invalid_providers_json"),
         (json!({ "providers": { "tester": "codex" } }), "unknown_role"),
         (json!({ "providers": "{\"tester\": \"codex\"}" }), "unknown_role"),

@@ -275,7 +275,7 @@ pub fn outcome(run_id: &str, spec: &Spec, run: &Run, alive: bool) -> Outcome {
         origin: origin(run),
         answer,
         partial,
-        errors: errors(spec, run.known(), &account),
+        errors: errors(spec, run, &account, status),
         warnings: [
             &spec.warnings,
             &failovers::warnings(spec, run),
@@ -404,8 +404,10 @@ fn partial(known: &Known, ending: &Ending) -> Option<Partial> {
     Some(Partial { text, keys: ending.partial.clone() })
 }
 
-/// The calls that failed, then the replies that came and count as failed all the same.
-fn errors(spec: &Spec, known: &Known, account: &Account) -> Vec<Failure> {
+/// The calls that failed, then the replies that came and count as failed all the same. Where a run failed,
+/// the blank ones among them tell why (rules.md 5.5).
+fn errors(spec: &Spec, run: &Run, account: &Account, status: Status) -> Vec<Failure> {
+    let known = run.known();
     let name = |agent: &AgentId| spec.team.full_name(agent);
     let failed = known.in_order().into_iter().filter_map(|(key, entry)| {
         let fault = entry.fault().filter(|fault| **fault != Fault::Unwanted)?;
@@ -417,7 +419,18 @@ fn errors(spec: &Spec, known: &Known, account: &Account) -> Vec<Failure> {
         agent: name(agent),
         error: fault.to_string(),
     });
-    failed.chain(read).collect()
+    let is_told = |key: &Key| account.faults.iter().any(|(told, _, _)| told == key);
+    let blank = known.in_order().into_iter().filter(|(key, entry)| {
+        let asks = matches!(entry.call, Call::Agent { .. } | Call::Team { .. });
+        let answer = entry.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
+        asks && answer.is_some_and(|answer| answer.is_blank()) && !is_told(key)
+    });
+    let blank = blank.filter(|_| status == Status::Failed).map(|(key, entry)| Failure {
+        key: key.clone(),
+        agent: name(entry.call.agent()),
+        error: "blank reply".to_owned(),
+    });
+    failed.chain(read).chain(blank).collect()
 }
 
 /// What the calls of a run used; a fork is not charged for what it took over.

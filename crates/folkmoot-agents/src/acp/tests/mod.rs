@@ -48,7 +48,7 @@ async fn what_it_says_is_its_reply_in_paragraphs_and_what_it_thinks_is_kept_apar
     assert_eq!(answer.reasoning.as_deref(), Some("Hm."));
     let session = answer.session.expect("it had one");
     assert_eq!((session.program.as_deref(), session.tool_calls), (Some("scripted 7.1"), 2));
-    let usage = used(&said.expect("it replied").usage.expect("it told"));
+    let usage = used(&said.expect("it replied").usage.expect("it told")).usage(400, 400);
     assert_eq!((usage.tokens.input, usage.tokens.cached, usage.tokens.output), (40, 5, 11));
     assert!(!usage.estimated);
 }
@@ -58,12 +58,12 @@ fn what_it_used_is_counted_once_whichever_way_it_counts() {
     let tokens = |total, input, output| {
         let told = Usage::new(total, input, output);
         let told = told.cached_read_tokens(30).cached_write_tokens(10).thought_tokens(5);
-        let tokens = used(&told).tokens;
+        let tokens = used(&told).usage(8, 4).tokens;
         (tokens.input, tokens.cached, tokens.cache_write, tokens.output)
     };
     assert_eq!(tokens(155, 100, 10), (100, 30, 10, 15));
     assert_eq!(tokens(110, 100, 10), (60, 30, 10, 10));
-    assert_eq!(tokens(u64::MAX, 3, u64::MAX), (0, 30, 10, u64::MAX));
+    assert_eq!(tokens(u64::MAX, 3, u64::MAX), (0, 30, 10, 1), "what cannot be is estimated");
 }
 
 #[tokio::test]

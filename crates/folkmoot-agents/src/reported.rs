@@ -1,4 +1,4 @@
-//! The usage that a server reports (rules.md 4.11, 15.1, 15.3).
+//! The usage that a server or an agent reports (rules.md 4.11, 15.1, 15.3).
 
 use folkmoot_core::call::{Tokens, Usage};
 use serde_json::Value;
@@ -23,21 +23,32 @@ pub(crate) struct Reported {
 
 impl Reported {
     /// Takes a later report.
-    pub(super) fn update(&mut self, later: Reported) {
+    pub(crate) fn update(&mut self, later: Reported) {
         self.read = self.read.max(later.read);
         self.cached = self.cached.max(later.cached);
         self.cache_write = self.cache_write.max(later.cache_write);
         self.written = self.written.max(later.written);
     }
 
+    /// What both report together, of one request each; what one of them does not say is not known of both.
+    pub(crate) fn and(self, other: Reported) -> Reported {
+        let both = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
+        Reported {
+            read: both(self.read, other.read),
+            cached: sum([self.cached, other.cached]),
+            cache_write: sum([self.cache_write, other.cache_write]),
+            written: both(self.written, other.written),
+        }
+    }
+
     /// Whether there is nothing left to wait for.
-    pub(super) fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.read.is_some() && self.written.is_some()
     }
 
     /// The usage in buckets that do not overlap; estimated from the bytes sent and received where
     /// the server did not say.
-    pub(super) fn usage(&self, sent: usize, received: usize) -> Usage {
+    pub(crate) fn usage(&self, sent: usize, received: usize) -> Usage {
         let (cached, cache_write) = (self.cached.unwrap_or(0), self.cache_write.unwrap_or(0));
         let read = self.read.unwrap_or_else(|| estimated_tokens(sent));
         let tokens = Tokens {
@@ -53,17 +64,29 @@ impl Reported {
 /// The most tokens that one request can be believed to have read or written: ten times what fits the
 /// largest window there is. A bound by the bytes of the request would be lower, and wrong: providers
 /// count what they add, such as found pages, and reasoning that they do not send.
-const BELIEVABLE: u64 = 100_000_000;
+pub(crate) const REQUEST: u64 = 100_000_000;
+
+/// The same of an agent that asks its model as often as it likes.
+pub(crate) const CALL: u64 = 100 * REQUEST;
 
 /// The number that `usage`, in whatever state it is, has at one of `pointers`, which all mean the
 /// same; of several, the highest. One that cannot be is none (rules.md 4.12).
-pub(super) fn number(usage: &Value, pointers: &[&str]) -> Option<u64> {
+pub(crate) fn number(usage: &Value, pointers: &[&str]) -> Option<u64> {
     let found = pointers.iter().filter_map(|pointer| usage.pointer(pointer)?.as_u64());
-    found.filter(|number| (1..=BELIEVABLE).contains(number)).max()
+    found.filter(|number| (1..=REQUEST).contains(number)).max()
+}
+
+/// The sum of the numbers at `pointers`, each at most `most`. That one of them is missing says nothing, but
+/// one that cannot be makes the sum unknown.
+pub(crate) fn total(usage: &Value, pointers: &[&str], most: u64) -> Option<u64> {
+    let told = pointers.iter().filter_map(|pointer| usage.pointer(pointer));
+    let told = told.filter(|it| !it.is_null());
+    let sum: Option<u64> = told.map(|it| it.as_u64().filter(|number| *number <= most)).sum();
+    sum.filter(|sum| *sum > 0)
 }
 
 /// The sum of the numbers that are there.
-pub(super) fn sum<const N: usize>(numbers: [Option<u64>; N]) -> Option<u64> {
+pub(crate) fn sum<const N: usize>(numbers: [Option<u64>; N]) -> Option<u64> {
     numbers.into_iter().flatten().reduce(u64::saturating_add)
 }
 
@@ -118,11 +141,16 @@ mod tests {
             assert_eq!(number(&usage, &[nothing]), None, "{nothing}");
         }
         assert_eq!(number(&usage, &["/a", "/e/f", "/g"]), Some(5));
-        let absurd =
-            json!({"a": u64::MAX, "b": BELIEVABLE + 1, "c": BELIEVABLE, "d": 1e30, "e": 7});
+        let absurd = json!({"a": u64::MAX, "b": REQUEST + 1, "c": REQUEST, "d": 1e30, "e": 7});
         assert_eq!(number(&absurd, &["/a", "/b", "/e"]), Some(7));
-        assert_eq!(number(&absurd, &["/c"]), Some(BELIEVABLE));
+        assert_eq!(number(&absurd, &["/c"]), Some(REQUEST));
         assert_eq!(number(&absurd, &["/a", "/b", "/d"]), None);
         assert_eq!(sum([None, None]), None);
+        let of =
+            |pointers: &[&str]| total(&json!({"a": 3, "b": 0, "c": null, "d": "7"}), pointers, 9);
+        assert_eq!(
+            (of(&["/a", "/b", "/c", "/e"]), of(&["/a", "/d"]), of(&["/b"])),
+            (Some(3), None, None)
+        );
     }
 }

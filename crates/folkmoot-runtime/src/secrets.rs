@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
 use aho_corasick::AhoCorasick;
 
 /// What stands where a secret stood.
-pub(crate) const MASK: &str = "***";
+pub const MASK: &str = "***";
 
 /// Masking what is shorter would make texts unreadable and hide nothing.
 const SHORTEST: usize = 6;
@@ -13,6 +13,9 @@ const SHORTEST: usize = 6;
 /// How many characters in a row tell a part of a longer secret: texts are cut short, by servers and by
 /// us, and what is left of a secret then is no less one.
 const PART: usize = 12;
+
+/// How many characters of a secret are looked for in parts.
+const MOST: usize = 4096;
 
 /// The secrets this process knows.
 #[derive(Clone, Default)]
@@ -29,7 +32,20 @@ impl Secrets {
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Secrets {
         let secrets = secrets.into_iter().map(str::trim).filter(|it| it.len() >= SHORTEST);
         let forms = secrets.flat_map(|it| [it.to_owned(), in_json(it)]);
-        let mut parts: Vec<String> = forms.flat_map(|form| parts(&form)).collect();
+        Secrets::of(forms.flat_map(|form| parts(&form)).collect())
+    }
+
+    /// What either of them knows.
+    #[must_use]
+    pub fn and(&self, others: &Secrets) -> Secrets {
+        match (&self.0, &others.0) {
+            (_, None) => self.clone(),
+            (None, Some(_)) => others.clone(),
+            (Some(one), Some(other)) => Secrets::of([&one.parts[..], &other.parts[..]].concat()),
+        }
+    }
+
+    fn of(mut parts: Vec<String>) -> Secrets {
         parts.sort();
         parts.dedup();
         if parts.is_empty() {
@@ -37,6 +53,19 @@ impl Secrets {
         }
         let search = AhoCorasick::new(&parts).expect("a handful of keys is a small automaton");
         Secrets(Some(Arc::new(Known { parts, search })))
+    }
+
+    /// Whether none is known.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// `text` with every secret masked, if one occurs in it.
+    pub(crate) fn masked(&self, text: &str) -> Option<String> {
+        match self.mask(text) {
+            Cow::Owned(masked) => Some(masked),
+            Cow::Borrowed(_) => None,
+        }
     }
 
     /// `text` with every secret, and every long part of one, masked.
@@ -104,11 +133,17 @@ fn overlap(text: &str, part: &str) -> usize {
     (1..=longest).rev().find(is_open).unwrap_or_default()
 }
 
-/// All parts of `secret` that are [`PART`] characters long; the whole of a shorter one.
+/// All parts of `secret` that are [`PART`] characters long; the whole of a shorter one. A part with white
+/// space in it may stand anywhere, as in the indentation of a file with keys, so that one counts as a whole.
 fn parts(secret: &str) -> Vec<String> {
-    let characters: Vec<char> = secret.chars().collect();
+    let characters: Vec<char> = secret.chars().take(MOST).collect();
     let length = characters.len().min(PART);
-    characters.windows(length).map(|part| part.iter().collect()).collect()
+    let solid = characters.windows(length).filter(|part| !part.iter().any(|it| it.is_whitespace()));
+    let mut parts: Vec<String> = solid.map(|part| part.iter().collect()).collect();
+    if secret.contains(char::is_whitespace) || secret.len() > MOST {
+        parts.push(secret.to_owned());
+    }
+    parts
 }
 
 fn in_json(secret: &str) -> String {
@@ -139,6 +174,22 @@ mod tests {
         assert_eq!(secrets.mask(&format!("{key}{key}")), "******");
         let unlike = Secrets::new(["a密\"bcdefghijklmn"]);
         assert_eq!(unlike.mask("密\"bcdefghijkl, 密\\\"bcdefghijk"), "***, ***");
+    }
+
+    #[test]
+    fn blanks_in_a_secret_are_masked_nowhere_else() {
+        let secrets =
+            Secrets::new(["correct horse battery", "{            \"k\": \"0123456789ab\"}"]);
+        assert_eq!(secrets.mask("a correct horse battery"), "a ***");
+        assert_eq!(secrets.mask("a            b"), "a            b");
+        assert_eq!(secrets.mask("it is 0123456789ab"), "it is ***");
+    }
+
+    #[test]
+    fn what_either_of_two_knows_both_together_know() {
+        let both = Secrets::new(["sk-one-23"]).and(&Secrets::new(["sk-two-34"]));
+        assert_eq!(both.mask("sk-one-23 sk-two-34"), "*** ***");
+        assert!(Secrets::default().and(&Secrets::default()).is_empty());
     }
 
     #[test]
