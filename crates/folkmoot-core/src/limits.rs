@@ -61,6 +61,11 @@ impl Limits {
 }
 
 impl Limits {
+    /// Whether nothing is bounded.
+    pub(crate) fn are_none(&self) -> bool {
+        *self == Limits::default()
+    }
+
     /// Whether what a call uses counts against them, so that its worst case is set aside.
     pub(crate) fn is_metered(&self) -> bool {
         self.tokens.is_some() || self.soft_tokens.is_some() || self.cost.is_some()

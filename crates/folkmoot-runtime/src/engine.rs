@@ -366,13 +366,27 @@ impl Engine {
 
     /// Makes a run of a checked spec; nothing happens before it is driven.
     pub async fn start(&self, spec: Arc<Spec>) -> Result<Driver, EngineError> {
+        self.start_as(RunId::random(), spec).await
+    }
+
+    /// The same for a run that was noted elsewhere under this id, so that it is made once however often
+    /// that is tried: a second one cannot be driven.
+    pub async fn start_as(&self, id: RunId, spec: Arc<Spec>) -> Result<Driver, EngineError> {
         let started =
             Event::Started { spec: spec.clone(), wall: (self.world.wall)(), origin: None };
-        self.begin(spec, vec![started]).await
+        self.begin_as(id, spec, vec![started]).await
     }
 
     async fn begin(&self, spec: Arc<Spec>, first: Vec<Event>) -> Result<Driver, EngineError> {
-        let id = RunId::random();
+        self.begin_as(RunId::random(), spec, first).await
+    }
+
+    async fn begin_as(
+        &self,
+        id: RunId,
+        spec: Arc<Spec>,
+        first: Vec<Event>,
+    ) -> Result<Driver, EngineError> {
         let claim = Claim::on_new(&id.stream());
         Driver::new(id, spec, Run::default(), self.world.clone(), claim, first).await
     }

@@ -48,9 +48,13 @@ impl From<Refusals> for DeskError {
 }
 
 impl DeskError {
-    /// A refusal with one fault.
-    pub fn refused(code: &'static str, message: impl Into<String>) -> DeskError {
-        DeskError::Refused(vec![Refusal::new(code, message)])
+    /// A refusal with one fault, and the way out.
+    pub fn refused(
+        code: &'static str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> DeskError {
+        DeskError::Refused(vec![Refusal::new(code, message).help(help)])
     }
 }
 
@@ -116,7 +120,8 @@ impl Desk {
         let phases = self.phases().await?;
         let plan = phases.plan(request.phase_id.as_deref()).ok_or_else(|| {
             let which = request.phase_id.as_deref().unwrap_or("any phase");
-            DeskError::refused("no_phase_plan", format!("there is no plan of {which}"))
+            let message = format!("there is no plan of {which}");
+            DeskError::refused("no_phase_plan", message, "`phase-plan` makes one of issues")
         })?;
         let again = match &request.issues {
             Some(issues) => Some(plan.digest_with(&Issue::read(issues)?)),
@@ -124,8 +129,9 @@ impl Desk {
         };
         let wanted = request.digest.as_deref().map(str::trim).into_iter().chain(again.as_deref());
         if wanted.into_iter().any(|digest| digest != &*plan.digest) {
-            let message = format!("the plan of {} is another by now: plan again", plan.phase_id);
-            return Err(DeskError::refused("plan_drift", message));
+            let message = format!("the plan of {} is another by now", plan.phase_id);
+            let help = "`phase-plan` again, and give the digest that it tells";
+            return Err(DeskError::refused("plan_drift", message, help));
         }
         let decide = |cards: &Cards| cards.materialize(&self.mark(), plan, name, template);
         let (made, cards) = self.decided(decide).await?;
@@ -229,5 +235,8 @@ impl Desk {
 /// A card that was just written.
 fn kept(cards: &Cards, id: &str) -> Result<Card, DeskError> {
     let card = cards.get(id).cloned();
-    card.ok_or_else(|| DeskError::refused("unknown_task_id", format!("there is no card {id}")))
+    card.ok_or_else(|| {
+        let help = "`folkmoot orchestrate status` lists the cards";
+        DeskError::refused("unknown_task_id", format!("there is no card {id}"), help)
+    })
 }

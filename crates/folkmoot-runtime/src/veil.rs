@@ -34,7 +34,7 @@ pub(crate) fn outcome(secrets: &Secrets, outcome: Outcome) -> Outcome {
 fn answered(secrets: &Secrets, answer: Answer) -> Answer {
     let Answer { text, json, reasoning, tool_calls, asks, provider, session, warnings } = answer;
     // The text of a structured answer is the structure.
-    let is_structure = json.as_ref().is_some_and(|json| json.to_string() == *text);
+    let is_structure = json.as_ref().is_some_and(|json| *text == *json.to_string());
     let json = json.map(|json| value(secrets, json));
     let text = match &json {
         Some(json) if is_structure => json.to_string().into(),

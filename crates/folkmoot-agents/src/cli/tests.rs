@@ -199,8 +199,9 @@ async fn an_empty_reply_is_none() {
         (r#"echo '{"reply":" "}'"#, CliOutput::Jsonl),
     ];
     for (script, output) in empty {
-        let told = Machine::with("agent", script).outcome(own("agent", CliInput::Stdin, output));
-        let (kind, why) = fault(&told.await);
+        let machine = Machine::with("agent", script);
+        let told = machine.outcome(own("agent", CliInput::Stdin, output)).await;
+        let (kind, why) = fault(&told);
         assert_eq!(kind, FailureKind::Incomplete, "{why}");
         assert!(why.contains("its reply is empty"), "{why}");
     }

@@ -174,9 +174,9 @@ impl Connection {
         params: PaginatedRequestParams,
     ) -> std::result::Result<(ListToolsResult, usize), ServiceError> {
         let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
-        let mut page = match self.service.peer().send_request(request).await? {
-            ServerResult::CustomResult(CustomResult(page)) => page,
-            _ => return Err(ServiceError::UnexpectedResponse),
+        let result = self.service.peer().send_request(request).await?;
+        let ServerResult::CustomResult(CustomResult(mut page)) = result else {
+            return Err(ServiceError::UnexpectedResponse);
         };
         let Some(Value::Array(tools)) = page.get_mut("tools") else {
             return Err(ServiceError::UnexpectedResponse);

@@ -1,8 +1,8 @@
 //! Driving a run to its end while people or programs watch, and telling what came of it.
 
-use std::sync::Arc;
 #[cfg(unix)]
 use std::task::{Context, Poll};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Result;
 use folkmoot_agents::end_orphans;
@@ -63,6 +63,15 @@ pub(crate) fn tell(outcome: &Outcome, limits: &Limits, app: &App) {
 
 /// Drives a run with progress, but prints no result; gives it, and the run.
 pub(crate) async fn drive_quietly(driver: Driver, app: &App) -> Result<(Outcome, Driven)> {
+    drive_for(driver, app, None).await
+}
+
+/// The same for so long at most: then the run is left so that it can be resumed.
+pub(crate) async fn drive_for(
+    driver: Driver,
+    app: &App,
+    wait: Option<Duration>,
+) -> Result<(Outcome, Driven)> {
     let progress = Arc::new(match app.output() {
         Output::Text | Output::Json => Progress::stderr(app.screen(), Detail::Outcomes),
         Output::StreamJson => Progress::plain(app.screen(), Detail::Outcomes),
@@ -74,6 +83,13 @@ pub(crate) async fn drive_quietly(driver: Driver, app: &App) -> Result<(Outcome,
     let streamed = stream.clone().map(|stream| stream as Arc<dyn Observer>);
     let observers = [progress.clone() as Arc<dyn Observer>].into_iter().chain(streamed).collect();
     let interrupt = interrupted_by_signals(progress.clone())?;
+    if let Some(wait) = wait {
+        let interrupt = interrupt.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(wait).await;
+            interrupt.cancel();
+        });
+    }
     if end_orphans().await > 0 {
         progress.note("ended programs that were left behind when Folkmoot was killed");
     }

@@ -10,6 +10,7 @@ use folkmoot_runtime::engine::{Change, Loaded};
 
 use super::{
     drive::drive,
+    orchestrate::Followed,
     team::{Origin, Team},
     undo::Undo,
 };
@@ -66,15 +67,22 @@ impl Fork {
         });
         let answers = answers.collect::<Result<_>>()?;
         let at = self.at.as_deref().map(|at| cut(&origin, at)).transpose()?;
-        let change = Change { at, spec, answers, retry: None };
         let engine = kept.engine_to_go_on(app)?;
         let engine = match means {
             Some(means) => means.given_to(engine),
             None => Team::engine_for(app, engine, &origin.spec, None)?,
         };
+        let followed = Followed::by(app, &engine, &origin).await?;
+        let within =
+            |card: &Followed| Arc::new(card.within(spec.as_deref().unwrap_or(&origin.spec)));
+        let spec = followed.as_ref().map(within).or(spec);
+        let change = Change { at, spec, answers, retry: None };
         let driver = engine.fork(&origin, change).await?;
         self.undo.put_back(app, &origin, &driver).await?;
-        drive(driver, app).await
+        match followed {
+            Some(card) => card.drive(app, &engine, (&origin, self.at.as_deref()), driver).await,
+            None => drive(driver, app).await,
+        }
     }
 
     /// The team of the fork, if it is not that of the origin.

@@ -6,6 +6,7 @@ use folkmoot_core::key::Key;
 
 use super::{
     drive::drive,
+    orchestrate::Followed,
     team::{Team, from_stdin_if_asked},
     undo::Undo,
 };
@@ -48,9 +49,13 @@ impl Retry {
         let engine =
             Team::engine_for(app, kept.engine_to_go_on(app)?, &origin.spec, self.team.as_deref())?;
         let retry = folkmoot_core::replay::Retry { from, prompt };
+        let followed = Followed::by(app, &engine, &origin).await?;
         let driver = engine.retry(&origin, retry).await?;
         self.undo.put_back(app, &origin, &driver).await?;
-        drive(driver, app).await
+        match followed {
+            Some(card) => card.drive(app, &engine, (&origin, self.from.as_deref()), driver).await,
+            None => drive(driver, app).await,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::bench::{Bench, Called, Process};
 
 /// Writes a file, and then, asked again, another line.
-const CAST: &str = "
+pub(crate) const CAST: &str = "
 agents:
   - name: implementer
     grants: [file]
@@ -23,26 +23,28 @@ agents:
 collaboration: { pattern: review, max_rounds: 3 }
 ";
 
-struct Desk {
-    bench: Bench,
+/// A repository in which cards are worked on.
+pub(crate) struct Desk {
+    pub(crate) bench: Bench,
 }
 
 impl Desk {
     /// A repository with one commit, and a template `t` whose team writes `made.txt`.
-    fn new(template: &str) -> Desk {
+    pub(crate) fn new(template: &str) -> Desk {
         let desk = Desk { bench: Bench::new().with("USER", "ann") };
         fs::create_dir(desk.bench.path("repo")).expect("it can be made");
         desk.cast("made.txt", "LGTM");
         let team = desk.bench.path("cast.yaml");
-        let config = format!(
-            "[aliases]\ncodex = 'demo'\n[templates.t]\nteam = '{}'\n{template}\n",
-            team.display()
-        );
-        fs::write(desk.repo().join("folkmoot.toml"), config).expect("it can be written");
+        // No model is named anywhere: the team is all there is.
+        desk.config(&format!("[templates.t]\nteam = '{}'\n{template}\n", team.display()));
         fs::write(desk.repo().join("seed.txt"), "seed\n").expect("it can be written");
         desk.git(&["init", "-q", "-b", "main"]);
         desk.commit("first");
         desk
+    }
+
+    pub(crate) fn config(&self, text: &str) {
+        fs::write(self.repo().join("folkmoot.toml"), text).expect("it can be written");
     }
 
     fn cast(&self, file: &str, verdict: &str) {
@@ -50,7 +52,7 @@ impl Desk {
         self.bench.write("cast.yaml", &CAST.replace("NAME", file).replace("VERDICT", &verdict));
     }
 
-    fn repo(&self) -> std::path::PathBuf {
+    pub(crate) fn repo(&self) -> std::path::PathBuf {
         self.bench.path("repo")
     }
 
@@ -60,42 +62,42 @@ impl Desk {
         self.git(&[&who[..], &["commit", "-q", "-m", message]].concat());
     }
 
-    fn git(&self, arguments: &[&str]) -> String {
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
         let mut git = self.bench.command("git");
         git.current_dir(self.repo()).args(arguments);
         let called = Called::of(&mut git).must_be(0);
         called.stdout.trim().to_owned()
     }
 
-    fn call(&self, arguments: &[&str]) -> Called {
+    pub(crate) fn call(&self, arguments: &[&str]) -> Called {
         let mut command = self.bench.folkmoot(arguments.iter().copied());
         Called::of(command.current_dir(self.repo()))
     }
 
-    fn asked(&self, arguments: &[&str], exit: i32) -> Value {
+    pub(crate) fn asked(&self, arguments: &[&str], exit: i32) -> Value {
         let all = [&["orchestrate"], arguments, &["--json"]].concat();
         self.call(&all).must_be(exit).json()
     }
 
     /// Makes cards of these issues.
-    fn cards(&self, issues: &Value, more: &[&str]) {
+    pub(crate) fn cards(&self, issues: &Value, more: &[&str]) {
         let issues = issues.to_string();
         self.asked(&[&["phase-plan", "--issues-json", &issues], more].concat(), 0);
         self.asked(&["phase-materialize", "--collaboration-template", "t"], 0);
     }
 
-    fn head(&self, card: &str) -> String {
+    pub(crate) fn head(&self, card: &str) -> String {
         let card = self.asked(&["status", card], 0);
         card["branch"]["head"].as_str().unwrap_or_default().to_owned()
     }
 
-    fn approve(&self, card: &str) -> Value {
+    pub(crate) fn approve(&self, card: &str) -> Value {
         let head = self.head(card);
         self.asked(&["review", card, "--verdict", "approved", "--commit", &head], 0)
     }
 
     /// Approves, releases and merges a card.
-    fn merge(&self, card: &str, exit: i32) -> Value {
+    pub(crate) fn merge(&self, card: &str, exit: i32) -> Value {
         self.approve(card);
         let asked = self.asked(&["merge", card], 3);
         let run = asked["run_id"].as_str().unwrap_or_default();
@@ -130,7 +132,14 @@ fn a_card_goes_from_an_issue_to_a_merged_branch() {
     let own = ["review", "T001", "--verdict", "approved", "--commit", &head, "--as", "implementer"];
     assert_eq!(desk.asked(&own, 2)["error"]["code"], "own_work");
     assert_eq!(desk.approve("T001")["branch"]["state"], "approved");
-    let asked = desk.asked(&["merge", "T001"], 3);
+    let told = desk.call(&["orchestrate", "status", "T001"]).must_be(0).stdout;
+    let review = format!("\n  review: approved at {} by ann\n", &head[..12]);
+    assert!(told.starts_with("T001 · REVIEWING, approved · "), "{told}");
+    assert!(told.contains(&review), "{told}");
+    assert!(told.contains("\n  gate passed: test -f made.txt\n"), "{told}");
+    let called = desk.call(&["orchestrate", "merge", "T001", "--json"]).must_be(3);
+    assert!(!called.stderr.contains("warning"), "a question needs no model: {}", called.stderr);
+    let asked = called.json();
     let question = asked["question"].as_str().unwrap_or_default();
     assert!(question.contains(&head), "a release names the commit: {question}");
     assert_eq!(desk.asked(&["merge", "T001"], 3)["run_id"], asked["run_id"], "it is asked once");
@@ -226,7 +235,7 @@ fn a_red_gate_or_a_review_that_does_not_converge_asks_for_changes() {
 #[test]
 fn a_card_whose_runs_fail_is_tried_three_times() {
     let desk = Desk::new("");
-    let failing = "agents: [{ name: implementer, script: { replies: [{ error: boom }] } }, { name: reviewer, script: { replies: [LGTM] } }]\ncollaboration: { pattern: review }\n";
+    let failing = "agents: [{ name: implementer, script: { replies: [{ error: boom }] } }, { name: reviewer, script: { replies: [LGTM] } }, { name: reviser, script: { replies: [No.] } }]\ncollaboration: { pattern: review }\n";
     desk.bench.write("cast.yaml", failing);
     desk.cards(&json!([{ "id": "1" }]), &[]);
     let done = desk.asked(&["execute", "T001"], 1);
@@ -271,7 +280,7 @@ fn a_card_that_asks_a_person_goes_on_with_the_answer() {
         (&done["card"]["state"], &done["card"]["waiting_on"]["reason"]),
         (&json!("IMPLEMENTING"), &json!("input"))
     );
-    let assign = ["assign", "T001", "--role", "implementer", "--agent", "codex"];
+    let assign = ["assign", "T001", "--role", "implementer", "--agent", "demo"];
     assert_eq!(desk.asked(&assign, 2)["error"]["code"], "busy");
     let run = done["run_id"].as_str().unwrap_or_default();
     desk.call(&["answer", run, "Blue."]).must_be(0);
@@ -441,4 +450,197 @@ fn a_checkout_whose_git_file_was_forged_is_still_that_of_the_repository() {
     let done = desk.asked(&["execute", "T001"], 0);
     let branch = done["card"]["branch"]["name"].as_str().unwrap_or_default();
     assert_eq!(desk.git(&["show", &format!("{branch}:made.txt")]), "x");
+}
+
+#[test]
+fn each_card_has_a_branch_and_a_checkout_of_its_own() {
+    let desk = Desk::new("");
+    desk.cards(&json!([{ "id": "1", "files": ["a"] }, { "id": "2", "files": ["b"] }]), &[]);
+    for card in ["T001", "T002"] {
+        desk.asked(&["execute", card], 0);
+    }
+    let trees = desk.git(&["worktree", "list"]);
+    assert_eq!(trees.lines().count(), 3, "the user's and one for each card: {trees}");
+    assert_eq!(desk.git(&["branch", "--list", "folkmoot/*"]).lines().count(), 2);
+}
+
+#[test]
+fn an_execute_that_is_told_not_to_wait_leaves_its_run_to_the_next() {
+    let desk = Desk::new("");
+    desk.cards(&json!([{ "id": "1" }]), &[]);
+    for wait in ["-1", "3601", "soon"] {
+        let refused = desk.asked(&["execute", "T001", "--wait-s", wait], 2);
+        assert_eq!(refused["error"]["code"], "invalid_wait_s");
+    }
+    let slow =
+        CAST.replace("NAME", "made.txt").replace("[VERDICT]", "[{ reply: LGTM, delay_ms: 500 }]");
+    desk.bench.write("cast.yaml", &slow);
+    let left = desk.asked(&["execute", "T001", "--wait-s", "0"], 130);
+    assert_eq!(left["card"]["state"], "IMPLEMENTING");
+    let done = desk.asked(&["execute", "T001"], 0);
+    assert_eq!((&done["run_id"], &done["card"]["attempts"]), (&left["run_id"], &json!(1)));
+}
+
+/// Writes a file, as a coding agent does; the reviewer is content.
+#[cfg(unix)]
+const CODEX: &str = r#"#!/bin/sh
+case "$(cat)" in
+  *"how the task is to be done"*|*"reply with a plan"*) text="First the one, then the other." ;;
+  *) text="LGTM"; echo made > made.txt ;;
+esac
+echo "{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"$text\"}}"
+echo '{"type":"turn.completed","usage":{"input_tokens":9,"output_tokens":9}}'
+"#;
+
+#[cfg(unix)]
+#[test]
+fn the_roles_of_a_template_may_write_and_a_complex_issue_is_planned_first() {
+    let desk = Desk::new("");
+    let programs = desk.bench.path("bin");
+    executable(&programs.join("codex"), CODEX);
+    let path = format!("{}:/usr/bin:/bin", programs.display());
+    let desk = Desk { bench: desk.bench.with("PATH", path) };
+    desk.config(
+        "[aliases]\ncoder = { cli = 'codex' }\n[templates.t]\nsandbox = 'full'\n\
+         roles = { planner = ['coder'], implementer = ['coder'] }\n",
+    );
+    let plain = json!({ "id": "1", "title": "The colour" });
+    let complex = json!({ "id": "2", "title": "Implement the parser, then rewrite the lexer" });
+    desk.cards(&json!([plain, complex]), &[]);
+    for (card, is_planned) in [("T001", false), ("T002", true)] {
+        let done = desk.asked(&["execute", card], 0);
+        let branch = done["card"]["branch"]["name"].as_str().unwrap_or_default();
+        assert_eq!(desk.git(&["show", &format!("{branch}:made.txt")]), "made");
+        let run = done["run_id"].as_str().unwrap_or_default();
+        let shown = desk.call(&["show", run, "--json"]).must_be(0).json();
+        let calls = shown["calls"].as_array().expect("they are told");
+        let first = calls[0]["key"].as_str().unwrap_or_default();
+        assert_eq!(first.starts_with("plan/planner"), is_planned, "{card}: {first}");
+        let plan = shown["run"].get("plan").and_then(Value::as_str);
+        assert_eq!(plan, is_planned.then_some("First the one, then the other."));
+    }
+}
+
+/// What the runs of all cards have started.
+fn started(desk: &Desk) -> u64 {
+    let status = desk.asked(&["status"], 0);
+    let cards = status["cards"].as_array().into_iter().flatten();
+    let runs = cards.flat_map(|card| card["runs"].as_array().into_iter().flatten());
+    let calls = |run: &Value| {
+        let run = run.as_str().unwrap_or_default();
+        let shown = desk.call(&["show", run, "--json"]).must_be(0).json();
+        let calls = shown["calls"].as_array().into_iter().flatten();
+        calls.filter(|call| call["state"] != "refused").count() as u64
+    };
+    runs.map(calls).sum()
+}
+
+#[test]
+fn the_limits_of_a_phase_hold_for_all_its_runs_together() {
+    let desk = Desk::new("limits = { calls = 9 }");
+    desk.cards(&json!([{ "id": "1" }, { "id": "2" }]), &[]);
+    // Four calls each: an even share of what is left is five at first.
+    desk.asked(&["execute", "T001"], 0);
+    desk.asked(&["execute", "T002"], 0);
+    assert_eq!(started(&desk), 8);
+    let head = desk.head("T002");
+    let again = ["review", "T002", "--verdict", "changes_requested", "--commit", &head];
+    desk.asked(&again, 0);
+    let short = desk.asked(&["execute", "T002"], 1);
+    assert_eq!(short["card"]["state"], "IMPLEMENTING", "its run had one call left");
+    assert_eq!(started(&desk), 9);
+    let refused = desk.asked(&["execute", "T002"], 2);
+    assert_eq!(refused["error"]["code"], "phase_exhausted");
+    let run = short["run_id"].as_str().unwrap_or_default();
+    let forked = desk.call(&["fork", run, "--json"]).must_be(2).json();
+    assert_eq!(forked["error"]["code"], "phase_exhausted");
+    assert_eq!(started(&desk), 9);
+}
+
+#[test]
+fn two_runs_at_once_do_not_pass_the_limits_of_their_phase() {
+    let desk = Desk::new("limits = { calls = 7 }");
+    desk.cards(&json!([{ "id": "1" }, { "id": "2" }]), &[]);
+    let start = |card| {
+        let mut execute = desk.bench.folkmoot(["orchestrate", "execute", card]);
+        Process::start(execute.current_dir(desk.repo()))
+    };
+    let both = [start("T001"), start("T002")];
+    both.into_iter().for_each(|process| {
+        process.finish();
+    });
+    let status = desk.asked(&["status"], 0);
+    let attempts = |at: usize| status["cards"][at]["attempts"].as_u64();
+    assert_eq!((attempts(0), attempts(1)), (Some(1), Some(1)), "neither takes it all: {status}");
+    assert!(started(&desk) <= 7);
+}
+
+#[test]
+fn a_fork_from_a_call_of_a_card_rolls_it_back_and_its_branch_follows() {
+    let desk = Desk::new("");
+    desk.cards(&json!([{ "id": "1" }]), &[]);
+    let done = desk.asked(&["execute", "T001"], 0);
+    desk.approve("T001");
+    let (run, head) = (done["run_id"].as_str().unwrap_or_default(), desk.head("T001"));
+    let other = r#"agents.implementer.script={"replies":[{"tool_calls":[{"name":"file.write","arguments":{"path":"other.txt","content":"x"}}]},"Done."]}"#;
+    let fork = ["fork", run, "--at", "stage-1/implementer/model-1", "--set", other];
+    let forked = desk.call(&fork).must_be(0);
+    assert!(forked.stderr.contains("REVIEWING"), "{}", forked.stderr);
+    let card = desk.asked(&["status", "T001"], 0);
+    assert_eq!((&card["state"], &card["review"]), (&json!("REVIEWING"), &Value::Null));
+    assert_eq!(card["runs"].as_array().map(Vec::len), Some(2), "later turns stay listed");
+    let events = card["events"].as_array().into_iter().flatten();
+    let names: Vec<&str> = events.filter_map(|it| it["event"].as_str()).collect();
+    assert_eq!(names, ["made", "begun", "executed", "judged", "rolled_back", "executed"]);
+    let branch = card["branch"]["name"].as_str().unwrap_or_default();
+    let files = desk.git(&["ls-tree", "--name-only", branch]);
+    assert!(files.contains("other.txt") && !files.contains("made.txt"), "{files}");
+    let new = card["branch"]["head"].as_str().unwrap_or_default();
+    assert_eq!(desk.git(&["rev-parse", branch]), new);
+    desk.git(&["merge-base", "--is-ancestor", &head, new]);
+    desk.merge("T001", 0);
+    assert_eq!(desk.git(&["show", "main:other.txt"]), "x");
+    let last = card["runs"][1].as_str().unwrap_or_default();
+    let refused = desk.call(&["fork", last, "--json"]).must_be(2).json();
+    assert_eq!(refused["error"]["code"], "terminal", "what is in is undone by a new card");
+}
+
+/// The first block of a language in a page that holds `part`.
+fn block<'a>(page: &'a str, language: &str, part: &str) -> &'a str {
+    let begin = format!("```{language}\n");
+    let mut blocks = page.split(&begin).skip(1).filter_map(|rest| rest.split("```").next());
+    blocks.find(|block| block.contains(part)).expect("the page has it")
+}
+
+#[test]
+fn the_page_on_orchestrate_works_as_it_stands() {
+    let desk = Desk::new("");
+    let page = include_str!("../../../../docs/orchestrate.md");
+    let files = [
+        ("issues.json", block(page, "json", "Parse durations")),
+        ("team.yaml", block(page, "yaml", "durations.txt")),
+        ("folkmoot.toml", block(page, "toml", "[templates.trial]")),
+    ];
+    for (name, text) in files {
+        fs::write(desk.repo().join(name), text).expect("it can be written");
+    }
+    let program = Path::new(env!("CARGO_BIN_EXE_folkmoot")).parent().expect("it is in a folder");
+    let mut merges = 0;
+    for line in block(page, "sh", "phase-plan").lines() {
+        let status = desk.asked(&["status"], 0);
+        let card = status["cards"].as_array().and_then(|cards| cards.last()).cloned();
+        let card = card.unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let line = line.replace("HEAD-OF-T001", &text(&card["branch"]["head"]));
+        let line = line.replace("RUN", &text(&card["waiting_on"]["run"]));
+        let asks = line.contains("orchestrate merge") && merges == 0;
+        merges += u32::from(line.contains("orchestrate merge"));
+        let mut shell = desk.bench.command("sh");
+        shell.current_dir(desk.repo()).args(["-c", &line]);
+        shell.env("PATH", format!("{}:/usr/bin:/bin", program.display()));
+        Called::of(&mut shell).must_be(if asks { 3 } else { 0 });
+    }
+    assert_eq!(merges, 2);
+    assert_eq!(desk.asked(&["status", "T001"], 0)["state"], "INTEGRATED");
+    assert_eq!(desk.git(&["show", "main:durations.txt"]), "90s 5m 2h");
 }

@@ -9,6 +9,7 @@ mod config;
 mod conformance;
 mod controllers;
 #[cfg(unix)]
+mod cut;
 mod delivered;
 mod doctor;
 mod drawings;

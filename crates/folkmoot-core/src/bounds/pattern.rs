@@ -5,7 +5,7 @@
 //! answer opens is not foreseen.
 
 use super::{
-    forecast::{Forecast, WORDS},
+    forecast::{Comes, Forecast, WORDS},
     most::Most,
     take::Take,
 };
@@ -30,6 +30,7 @@ impl Forecast<'_> {
             self.brief(agent, pattern.longest_brief(team, agent));
         }
         let counted = Counted::of(pattern);
+        let plan = self.planned(pattern);
         let name = pattern.form.shape().name;
         let (mut work, mut reviews, mut latest) = (Most::NOTHING, Most::NOTHING, Most::NOTHING);
         let mut sure = vec![0; pattern.cast.len()];
@@ -38,7 +39,7 @@ impl Forecast<'_> {
             // Behind the last one that is reckoned, one stands for all the rest.
             let (times, unknown) =
                 if n > RECKONED { (counted.turns - RECKONED, true) } else { (1, false) };
-            let shown = if unknown { Most::UNKNOWN } else { work + reviews };
+            let shown = if unknown { Most::UNKNOWN } else { plan + work + reviews };
             let (mut dearest, mut said) = (None, Vec::new());
             for (at, part) in pattern.cast.iter().enumerate() {
                 let Range { from, to, most } = counted.of_role(part.role);
@@ -88,6 +89,16 @@ impl Forecast<'_> {
             self.charge(judge, take);
             self.path += counted.judge;
         }
+    }
+}
+
+impl Forecast<'_> {
+    /// The planner's turn, which comes first; gives the size of the plan as it is quoted.
+    fn planned(&mut self, pattern: &Pattern) -> Most {
+        let Some(planner) = &pattern.planner else { return Most::NOTHING };
+        let read = self.member(planner).opening + TOLD;
+        let said = self.one("plan", planner, read, Comes::Surely).said;
+        self.member(planner).quote(said)
     }
 }
 

@@ -27,10 +27,13 @@ use crate::{
 /// The name of the agent that judges a review.
 const JUDGE: &str = "judge";
 
+/// The name of the agent that plans, where `planner` asks for one.
+const PLANNER: &str = "planner";
+
 /// The roles of a pattern with who plays them.
 pub(super) struct Cast {
     pub(super) agents: Vec<Agent>,
-    /// The judge, if there is one.
+    /// The planner and the judge, if there are any.
     pub(super) staff: Vec<Agent>,
     /// The pattern itself, if nothing about it is wrong.
     pub(super) pattern: Option<Pattern>,
@@ -61,19 +64,21 @@ pub(super) fn resolve(
     let providers = providers(given, form, told);
     let mut casting = Casting { form, file, given, input, providers, told };
     let (agents, parts) = casting.roles();
+    let planner = casting.planner();
     let judge = casting.judge(&parts);
     let pattern = Pattern {
         form,
         cast: parts,
         max_rounds,
         timeout: given.time("timeout").unwrap_or(Some(USUAL_TIMEOUT)),
+        planner: planner.as_ref().map(|planner| planner.id.clone()),
         judge: judge.as_ref().map(|judge| judge.id.clone()),
         literal,
     };
     let is_whole = !given.is_faulty();
     Some(Cast {
         agents,
-        staff: judge.into_iter().collect(),
+        staff: planner.into_iter().chain(judge).collect(),
         pattern: Some(pattern).filter(|_| is_whole),
     })
 }
@@ -164,7 +169,8 @@ impl<'de> Deserialize<'de> for Targets {
 /// A collaboration has one shape at most.
 fn other_shapes(given: &Fields, told: &mut Vec<Diagnostic>) {
     let others = given.names().filter(|name| {
-        !["pattern", "providers", "max_rounds", "timeout", "judge", "signals"].contains(name)
+        !["pattern", "providers", "max_rounds", "timeout", "planner", "judge", "signals"]
+            .contains(name)
     });
     let found: Vec<Diagnostic> = others
         .map(|name| match name {
@@ -213,7 +219,8 @@ impl<'a> Casting<'a> {
         let plays =
             |agent: &Named<'_>, name: &str| &**agent.name == name || agent.id().as_str() == name;
         for agent in &own {
-            let known = roles.iter().map(|role| role.as_str()).chain([JUDGE]);
+            let planner = self.given.get(PLANNER).map(|_| PLANNER);
+            let known = roles.iter().map(|role| role.as_str()).chain([JUDGE]).chain(planner);
             if !known.clone().any(|name| plays(agent, name)) {
                 let place = agent.fields.key("name");
                 self.told.push(unknown_role(self.form, agent.name).at(place));
@@ -321,6 +328,19 @@ impl<'a> Casting<'a> {
                 self.named(&model, &Place { span: None, path: "default_model".into() })
             }
         }
+    }
+
+    /// Who plans before the roles begin, if `planner` names a target for that: the agent of that name
+    /// with it. It only looks.
+    fn planner(&mut self) -> Option<Agent> {
+        let given = self.given.text(PLANNER).map(ToString::to_string)?;
+        let own: Vec<Named<'a>> = self.file.list("agents").iter().filter_map(Named::of).collect();
+        let own = own.into_iter().find(|it| &**it.name == PLANNER || it.id().as_str() == PLANNER);
+        let (nothing, name) = (Fields::none(self.file.place.clone()), PLANNER.into());
+        let agent = own.unwrap_or(Named { name: &name, fields: &nothing });
+        let (chain, _) = self.target(&agent, Some(given), "");
+        let made = self.builder().agent_with(&agent, chain);
+        Some(Agent { id: AgentId(PLANNER.into()), sandbox: Sandbox::ReadOnly, ..made })
     }
 
     /// Who judges a review, if anybody does: the agent of that name, or what `judge` names. It is

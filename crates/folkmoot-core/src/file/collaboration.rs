@@ -106,6 +106,12 @@ pub const PARTICIPANTS: Shape = Shape::List(List { of: &Shape::Text, what: "name
 
 /// The keys of patterns (collaborate.md §5). `judge` and `timeout` are theirs too.
 pub const PATTERN: &[Field] = &[
+    Field::new(
+        "planner",
+        Shape::Text,
+        "What says how a task is to be done before a pattern begins.",
+    )
+    .default("nobody"),
     Field::new("pattern", Shape::Suggested(PATTERNS), "A ready-made pattern of roles."),
     Field::new(
         "providers",

@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::Role;
+use super::{Budget, Role};
+use crate::limits::Limits;
 
 /// What sort of card it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +74,7 @@ impl State {
             State::Planned => "PLANNED",
             State::Implementing => "IMPLEMENTING",
             State::Reviewing => "REVIEWING",
-            State::ChangesRequested => "CHANGES_REQUESTED",
+            State::ChangesRequested => "CHANGES_request::LARGESTUESTED",
             State::Failed => "FAILED",
             State::Blocked => "BLOCKED",
             State::Integrated => "INTEGRATED",
@@ -127,6 +128,16 @@ pub enum Verdict {
     Approved,
     /// It has to be done better.
     ChangesRequested,
+}
+
+impl Verdict {
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Approved => "approved",
+            Verdict::ChangesRequested => "changes_requested",
+        }
+    }
 }
 
 /// A verdict, and what it is about.
@@ -213,6 +224,12 @@ pub struct Card {
     /// The template it is worked on with.
     #[serde(skip)]
     pub template: Option<Arc<str>>,
+    /// What all runs of its phase may use together.
+    #[serde(skip)]
+    pub budget: Budget,
+    /// What its last run may use of that.
+    #[serde(skip)]
+    pub limits: Limits,
     /// The digest of the plan it was made of.
     #[serde(skip)]
     pub digest: Option<Arc<str>>,
@@ -246,6 +263,17 @@ pub enum Passed {
     Failed,
     /// Nobody has looked.
     Unknown,
+}
+
+impl Passed {
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Passed::Passed => "passed",
+            Passed::Failed => "failed",
+            Passed::Unknown => "unknown",
+        }
+    }
 }
 
 impl Card {

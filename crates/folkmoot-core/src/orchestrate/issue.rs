@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Refusals, Role, refused};
+use super::{Refusals, Role, helped, refused};
 use crate::{diagnostic::quoted, names, request::LARGEST};
 
 /// The most issues of a phase.
@@ -13,6 +13,9 @@ const MOST: usize = 1_000;
 
 /// The longest id, in bytes.
 const LONGEST: usize = 200;
+
+/// What issues look like.
+const EXAMPLE: &str = r#"for example [{"id": "1", "title": "Parse durations"}]"#;
 
 const FIELDS: [&str; 8] =
     ["id", "title", "body", "depends_on", "files", "write", "priority", "role"];
@@ -43,7 +46,7 @@ impl Issue {
     /// The issues of a JSON array, or of the text of one; else all that is wrong with it
     /// (rules.md 3.7).
     pub fn read(given: &Value) -> Result<Vec<Issue>, Refusals> {
-        let bad = |why: String| vec![refused("invalid_issues_json", why)];
+        let bad = |why: String| vec![helped("invalid_issues_json", why, EXAMPLE)];
         let parsed: Value;
         let given = match given {
             Value::String(text) if text.len() > LARGEST => {

@@ -4,22 +4,31 @@
 //! come to and gives the rows that are to be appended. Deliberately absent: git, runs and gates, which
 //! the caller looks at and tells of.
 
+mod budget;
 mod card;
 mod cards;
+mod event;
+mod fold;
 mod issue;
+mod layout;
 mod phase;
 mod request;
+mod review;
 mod role;
 mod template;
 #[cfg(test)]
 mod tests;
 
 pub use self::{
+    budget::{Budget, Dollars, Taken},
     card::{Branch, BranchState, Card, Changed, Kind, Passed, Review, State, Verdict, Waiting},
-    cards::{Cards, Event, MOST_TRIES, Mark, New, Origin, Row},
+    cards::Cards,
+    event::{Event, Mark, New, Origin, Row},
+    fold::MOST_TRIES,
     issue::Issue,
     phase::{Deferred, Phases, Plan, PlanRequest, Planned, Topology, Warned},
-    request::{Assignment, Judgement, Materialized, usual_branch},
+    request::{Assignment, Materialized, usual_branch},
+    review::Judgement,
     role::Role,
     template::{Release, Template},
 };
@@ -47,6 +56,11 @@ pub fn action(name: &str) -> Result<&'static str, Refusals> {
 /// A refusal without more to say.
 fn refused(code: &'static str, message: impl Into<String>) -> Refusal {
     Refusal::new(code, message)
+}
+
+/// A refusal, and the way out.
+fn helped(code: &'static str, message: impl Into<String>, help: impl Into<String>) -> Refusal {
+    Refusal { help: Some(help.into()), ..refused(code, message) }
 }
 
 fn texts(texts: &[&str]) -> Vec<String> {

@@ -1,24 +1,17 @@
 //! The plan of a phase: which issues become cards, and in which order (orchestrate.md §2).
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write as _,
-    ops::Bound,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{Issue, Kind, Refusals, Role, refused, texts};
-use crate::{diagnostic::quoted, loops, refusal::Refusal};
+use super::layout::{HUB, Laying, edges, hub, order_of, sorted};
+use super::{Issue, Kind, Refusals, Role, helped, texts};
+use crate::{diagnostic::quoted, refusal::Refusal};
 
 /// The usual bound on the cards that write.
 const USUAL_TEAMS: u64 = 4;
-
-/// The card that reads all others in a star.
-const HUB: &str = "hub";
 
 /// How the cards of a phase are arranged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +37,8 @@ impl Topology {
             _ => {
                 let message = format!("there is no topology {}", quoted(name));
                 let allowed = texts(&Topology::NAMES);
-                Err(Refusal { allowed, ..refused("unknown_topology", message) })
+                let help = format!("there are: {}", allowed.join(", "));
+                Err(Refusal { allowed, ..helped("unknown_topology", message, help) })
             }
         }
     }
@@ -180,7 +174,8 @@ impl Plan {
         let issues = Issue::read(&request.issues).map_err(&mut keep).unwrap_or_default();
         let is_hub = |issue: &Issue| topology == Topology::Star && &*issue.id == HUB;
         if issues.iter().any(is_hub) {
-            keep(vec![refused("invalid_issues_json", "in a star no issue can be called hub")]);
+            let message = "in a star no issue can be called hub";
+            keep(vec![helped("invalid_issues_json", message, "call that issue otherwise")]);
         }
         let next = order_of(&issues, is_integrated).map_err(&mut keep).unwrap_or_default();
         let (Ok(max_dev_teams), []) = (teams, &told[..]) else { return Err(told) };
@@ -246,195 +241,11 @@ fn teams(given: Option<&Value>) -> Result<u64, Refusal> {
         Some(Value::String(text)) => text.trim().parse().ok(),
         Some(other) => other.as_u64(),
     };
-    let bad = || refused("invalid_max_dev_teams", "max_dev_teams is a whole number from 1 on");
+    let bad = || {
+        let message = "max_dev_teams is a whole number from 1 on";
+        helped("invalid_max_dev_teams", message, format!("without it, it is {USUAL_TEAMS}"))
+    };
     number.filter(|number| *number >= 1).ok_or_else(bad)
-}
-
-/// Which issues follow which, by place.
-fn order_of(
-    issues: &[Issue],
-    is_integrated: impl Fn(&str) -> bool,
-) -> Result<Vec<Vec<usize>>, Refusals> {
-    let places: BTreeMap<&str, usize> = issues.iter().map(|it| &*it.id).zip(0..).collect();
-    let (mut told, mut next) = (Refusals::new(), vec![Vec::new(); issues.len()]);
-    for (at, issue) in issues.iter().enumerate() {
-        for wanted in &issue.depends_on {
-            match places.get(&**wanted) {
-                Some(before) => next[*before].push(at),
-                None if is_integrated(wanted) => {}
-                None => {
-                    let (id, wanted) = (quoted(&issue.id), quoted(wanted));
-                    let message = format!(
-                        "issue {id} depends on {wanted}, which is neither listed nor integrated"
-                    );
-                    told.push(refused("unknown_dependency", message));
-                }
-            }
-        }
-    }
-    for members in loops::in_graph(&next) {
-        let first = members.first().copied().unwrap_or_default();
-        let way = loops::way_back(&next, first);
-        let path: Vec<String> =
-            way.iter().chain([&first]).map(|at| issues[*at].id.to_string()).collect();
-        let message = format!("issues depend on each other: {}", path.join(" -> "));
-        told.push(refused("dependency_cycle", message));
-    }
-    if told.is_empty() { Ok(next) } else { Err(told) }
-}
-
-/// The places of issues: what others depend on first, then by priority, then as given.
-fn sorted(issues: &[Issue], next: &[Vec<usize>]) -> Vec<usize> {
-    let mut waits = vec![0_usize; issues.len()];
-    next.iter().flatten().for_each(|to| waits[*to] += 1);
-    let rank = |at: usize| (std::cmp::Reverse(issues[at].priority), at);
-    let mut ready: BTreeSet<_> = (0..issues.len()).filter(|at| waits[*at] == 0).map(rank).collect();
-    let mut order = Vec::new();
-    while let Some((_, at)) = ready.pop_first() {
-        order.push(at);
-        for to in &next[at] {
-            waits[*to] -= 1;
-            if waits[*to] == 0 {
-                ready.insert(rank(*to));
-            }
-        }
-    }
-    order
-}
-
-/// Lays the cards of a phase out, one issue after the other.
-#[derive(Default)]
-struct Laying<'a> {
-    topology: Topology,
-    max_dev_teams: u64,
-    phase_id: &'a str,
-    cards: Vec<Planned>,
-    deferred: Vec<Deferred>,
-    warnings: Vec<Warned>,
-    /// The files of the cards that write.
-    written: BTreeSet<Arc<str>>,
-}
-
-impl Laying<'_> {
-    fn place(&mut self, issue: &Issue) {
-        match self.reason_to_defer(issue) {
-            Some(reason) => {
-                self.deferred.push(Deferred { issue_id: issue.id.clone(), reason: reason.into() });
-            }
-            None => self.take(issue),
-        }
-    }
-
-    fn reason_to_defer(&self, issue: &Issue) -> Option<&'static str> {
-        let is_deferred = |id: &Arc<str>| self.deferred.iter().any(|it| it.issue_id == *id);
-        if issue.depends_on.iter().any(is_deferred) {
-            return Some("dependency_deferred");
-        }
-        if !issue.write {
-            return None;
-        }
-        if self.number_of(Kind::Dev) as u64 >= self.max_dev_teams {
-            return Some("max_dev_teams");
-        }
-        let is_chained = self.topology == Topology::Pipeline;
-        let meets = || issue.files.iter().any(|file| meets(&self.written, plain(file)));
-        (!is_chained && meets()).then_some("file_conflict")
-    }
-
-    fn number_of(&self, kind: Kind) -> usize {
-        self.cards.iter().filter(|card| card.kind == kind).count()
-    }
-
-    fn take(&mut self, issue: &Issue) {
-        let kind = if issue.write { Kind::Dev } else { Kind::Support };
-        let card_id: Arc<str> = format!("{}-{}", kind.as_str(), self.number_of(kind) + 1).into();
-        let is_chained = self.topology == Topology::Pipeline;
-        if issue.write && issue.files.is_empty() && !is_chained {
-            let code = "files_undeclared".into();
-            self.warnings.push(Warned { code, issue_id: issue.id.clone() });
-        }
-        if issue.write {
-            self.written.extend(issue.files.iter().map(|file| plain(file).into()));
-        }
-        let hint = || format!("folkmoot/{}/{card_id}", self.phase_id).into();
-        self.cards.push(Planned {
-            issue_id: issue.id.clone(),
-            kind,
-            role: issue.role.unwrap_or_else(|| role_of(issue)),
-            write: issue.write,
-            files: issue.files.clone(),
-            depends_on: issue.depends_on.clone(),
-            wave: 0,
-            branch_hint: issue.write.then(hint),
-            card_id,
-        });
-    }
-}
-
-/// Who does an issue that names nobody: who writes implements.
-fn role_of(issue: &Issue) -> Role {
-    match Role::suggested(&issue.title) {
-        _ if issue.write => Role::Implementer,
-        Role::Implementer => Role::Reviewer,
-        suggested => suggested,
-    }
-}
-
-fn hub() -> Planned {
-    Planned {
-        card_id: HUB.into(),
-        issue_id: HUB.into(),
-        kind: Kind::Hub,
-        role: Role::Reviewer,
-        write: false,
-        files: Vec::new(),
-        depends_on: Vec::new(),
-        wave: 0,
-        branch_hint: None,
-    }
-}
-
-/// A path without what says nothing.
-fn plain(path: &str) -> &str {
-    path.trim_start_matches("./")
-}
-
-/// Whether a file is written already, lies in a folder that is, or is a folder of what is.
-fn meets(written: &BTreeSet<Arc<str>>, file: &str) -> bool {
-    let lies_in = || file.match_indices('/').any(|(at, _)| written.contains(&file[..=at]));
-    let holds = || {
-        let next = written.range::<str, _>((Bound::Included(file), Bound::Unbounded)).next();
-        file.ends_with('/') && next.is_some_and(|it| it.starts_with(file))
-    };
-    written.contains(file) || lies_in() || holds()
-}
-
-fn edges(topology: Topology, cards: &[Planned]) -> Vec<(Arc<str>, Arc<str>)> {
-    let ids: BTreeSet<&Arc<str>> = cards.iter().map(|card| &card.issue_id).collect();
-    let mut edges: Vec<(Arc<str>, Arc<str>)> = Vec::new();
-    let mut there = BTreeSet::new();
-    let mut add = |from: &Arc<str>, to: &Arc<str>| {
-        let edge = (from.clone(), to.clone());
-        if there.insert(edge.clone()) {
-            edges.push(edge);
-        }
-    };
-    match topology {
-        Topology::ParallelTeam => {}
-        Topology::Star => {
-            let hub: Arc<str> = HUB.into();
-            let others = cards.iter().filter(|card| card.kind != Kind::Hub);
-            others.for_each(|card| add(&card.issue_id, &hub));
-        }
-        Topology::Pipeline => {
-            cards.windows(2).for_each(|pair| add(&pair[0].issue_id, &pair[1].issue_id));
-        }
-    }
-    for card in cards {
-        let listed = card.depends_on.iter().filter(|it| ids.contains(it));
-        listed.for_each(|before| add(before, &card.issue_id));
-    }
-    edges
 }
 
 /// SHA-256 of the canonical JSON of what was asked for: keys sorted, nothing between.

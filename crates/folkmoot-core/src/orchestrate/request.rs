@@ -4,10 +4,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Card, Cards, Event, Kind, Mark, New, Phases, Plan, Refusals, Role, Row, State, Template,
-    Verdict, card::Passed, cards::Origin, refused,
+    Budget, Card, Cards, Event, Kind, Mark, New, Origin, Phases, Plan, Refusals, Role, Row, State,
+    Template, helped,
 };
-use crate::{diagnostic::quoted, names, request::LARGEST};
+use crate::{diagnostic::quoted, refusal::Refusal, request::LARGEST};
 
 /// The longest title, in characters.
 const TITLE: usize = 80;
@@ -23,17 +23,6 @@ pub struct Assignment {
     pub branch: Option<String>,
 }
 
-/// A verdict as it is given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judgement {
-    /// The verdict.
-    pub verdict: Verdict,
-    /// The commit that was looked at.
-    pub commit: Option<Arc<str>>,
-    /// What is wrong.
-    pub findings: Vec<Arc<str>>,
-}
-
 /// What comes of making cards of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Materialized {
@@ -43,8 +32,13 @@ pub struct Materialized {
     pub reused: Vec<Arc<str>>,
 }
 
-fn refuse<T>(code: &'static str, message: impl Into<String>) -> Result<T, Refusals> {
-    Err(vec![refused(code, message)])
+/// A refusal, and the way out.
+pub(super) fn refuse<T>(
+    code: &'static str,
+    message: impl Into<String>,
+    help: impl Into<String>,
+) -> Result<T, Refusals> {
+    Err(vec![helped(code, message, help)])
 }
 
 impl Cards {
@@ -52,21 +46,25 @@ impl Cards {
     pub fn plan(&self, by: &Mark, task: &str, task_id: Option<&str>) -> Result<Row, Refusals> {
         let task = task.trim();
         if task.is_empty() {
-            return refuse("task_required", "the task is missing");
+            return refuse("task_required", "the task is missing", "give it: `plan TASK`");
         }
         if task.len() > LARGEST {
-            return refuse("too_large", "the task is over 1 MiB");
+            return refuse("too_large", "the task is over 1 MiB", "name a file in it instead");
         }
         let id = match task_id.map(str::trim).filter(|id| !id.is_empty()) {
             None => self.free_id(),
             Some(id) if !is_id(id) => {
                 let message = format!("{} cannot be the name of a card", quoted(id));
-                let help = "up to 40 letters of ASCII, digits, `-` and `_`".to_owned();
-                let refused = refused("bad_task_id", message);
-                return Err(vec![crate::refusal::Refusal { help: Some(help), ..refused }]);
+                let help = "up to 40 letters of ASCII, digits, `-` and `_`";
+                return refuse("bad_task_id", message, help);
             }
             Some(id) if self.get(id).is_some() => {
-                return refuse("task_id_exists", format!("there is a card {id} already"));
+                let message = format!("there is a card {id} already");
+                return refuse(
+                    "task_id_exists",
+                    message,
+                    "without an id it gets the next free one",
+                );
             }
             Some(id) => id.into(),
         };
@@ -80,6 +78,7 @@ impl Cards {
             origin: None,
             depends_on: Vec::new(),
             gates: Vec::new(),
+            limits: Budget::default(),
         };
         Ok(by.row(&id, Event::Made(new)))
     }
@@ -102,7 +101,10 @@ impl Cards {
                     planned.role.as_str(),
                     quoted(&planned.issue_id),
                 );
-                refused("no_candidate", message)
+                let help = format!(
+                    "set default_model in the config, or name targets under [templates.{name}]"
+                );
+                helped("no_candidate", message, help)
             })
             .collect();
         if !told.is_empty() {
@@ -145,6 +147,7 @@ impl Cards {
                 }),
                 depends_on: before.collect(),
                 gates: if planned.write { template.gates.clone() } else { Vec::new() },
+                limits: template.limits,
             };
             Some(by.row(id, Event::Made(new)))
         });
@@ -164,7 +167,12 @@ impl Cards {
         let role = Role::named(given.role.trim())?;
         let agent = given.agent.trim();
         if agent.is_empty() || !is_known(agent) {
-            return refuse("unknown_agent", format!("the config knows no {}", quoted(agent)));
+            let message = match agent {
+                "" => "the agent is missing".to_owned(),
+                agent => format!("the config knows no {}", quoted(agent)),
+            };
+            let help = "name an alias of the config or a model; `folkmoot models` lists them";
+            return refuse("unknown_agent", message, help);
         }
         idle(card)?;
         if card.state == State::Blocked {
@@ -179,9 +187,12 @@ impl Cards {
     }
 
     /// The branch, if no other card that is still open uses it.
-    fn free_branch(&self, card: &Card, branch: &str) -> Result<Arc<str>, Refusals> {
+    pub(super) fn free_branch(&self, card: &Card, branch: &str) -> Result<Arc<str>, Refusals> {
         if !is_branch(branch) {
-            return refuse("bad_branch", format!("{} cannot be a branch", quoted(branch)));
+            let message = format!("{} cannot be a branch", quoted(branch));
+            let help =
+                "up to 200 letters of ASCII, digits, `-`, `_`, `.` and `/`, as git takes them";
+            return refuse("bad_branch", message, help);
         }
         let is_used = |other: &&Card| {
             let is_on = other.branch.name.as_deref() == Some(branch);
@@ -190,7 +201,8 @@ impl Cards {
         match self.all().iter().find(is_used) {
             Some(other) => {
                 let message = format!("the branch {branch} is that of card {}", other.task_id);
-                refuse("branch_in_use", message)
+                let help = "name another, or none: the card gets one of its own";
+                refuse("branch_in_use", message, help)
             }
             None => Ok(branch.into()),
         }
@@ -202,11 +214,11 @@ impl Cards {
         open(card)?;
         if card.kind == Kind::Record {
             let message = format!("card {} is a record: no phase was made of it", card.task_id);
-            return refuse("not_materialized", message);
+            let help = "`phase-plan` plans issues, and `phase-materialize` makes cards of them";
+            return refuse("not_materialized", message, help);
         }
         if card.state == State::Reviewing {
-            let message = format!("card {} is under review", card.task_id);
-            return refuse("wrong_state", message);
+            return under_review(card);
         }
         let unmet = self.unmet(card);
         if unmet.is_empty() {
@@ -220,18 +232,28 @@ impl Cards {
         open(card)?;
         idle(card)?;
         match (card.state, &self.unmet(card)[..]) {
-            (State::Reviewing, _) => {
-                refuse("wrong_state", format!("card {} is under review", card.task_id))
-            }
+            (State::Reviewing, _) => under_review(card),
             (_, []) => Ok(()),
             (_, _) => Err(vec![self.blocked(card)]),
         }
     }
 
+    /// Whether a run of a card that another goes on from, `origin`, may be undone at this moment.
+    pub fn roll_back(&self, card: &Card, origin: &str) -> Result<(), Refusals> {
+        open(card)?;
+        match card.open_run.as_deref() {
+            Some(run) if run != origin => idle(card),
+            _ => Ok(()),
+        }
+    }
+
     /// The refusal of a card that waits for others.
-    pub fn blocked(&self, card: &Card) -> crate::refusal::Refusal {
+    pub fn blocked(&self, card: &Card) -> Refusal {
         let unmet = self.unmet(card).join(", ");
-        refused("blocked_by_dependency", format!("card {} waits for {unmet}", card.task_id))
+        let message = format!("card {} waits for {unmet}", card.task_id);
+        let until = if card.write { "integrated" } else { "approved" };
+        let help = format!("execute it once {unmet} is {until}; `status` tells how far that is");
+        helped("blocked_by_dependency", message, help)
     }
 
     /// Why there is no card of that name, where it may be an issue.
@@ -240,155 +262,15 @@ impl Cards {
             return refusals;
         }
         let message = format!("issue {} is planned, but no card was made of it", quoted(task_id));
-        vec![refused("not_materialized", message)]
-    }
-
-    /// Puts a card up for review, or takes a verdict on it. `head` is the last commit of its branch, as
-    /// far as anybody can tell.
-    pub fn review(
-        &self,
-        by: &Mark,
-        card: &Card,
-        branch: Option<&str>,
-        head: Option<Arc<str>>,
-        judgement: Option<&Judgement>,
-    ) -> Result<Vec<Row>, Refusals> {
-        open(card)?;
-        match (card.state, judgement) {
-            (State::Planned | State::Blocked | State::Failed, _) => {
-                refuse("must_be_assigned", format!("nobody works on card {}", card.task_id))
-            }
-            (State::ChangesRequested, None) => refuse(
-                "must_be_assigned",
-                format!("card {} has to be done better first", card.task_id),
-            ),
-            (State::Implementing, Some(_)) => {
-                let message = format!("card {} is not under review yet", card.task_id);
-                refuse("must_be_reviewing", message)
-            }
-            (State::ChangesRequested, Some(it)) if !is_second_opinion(card, &by.actor, it) => {
-                let message = format!("card {} is not under review", card.task_id);
-                refuse("must_be_reviewing", message)
-            }
-            (State::Implementing | State::Reviewing, None) => self.submit(by, card, branch, head),
-            (State::Reviewing | State::ChangesRequested, Some(it)) => {
-                let mut rows =
-                    if head != card.branch.head && head.is_some() {
-                        vec![by.row(
-                            &card.task_id,
-                            Event::Submitted { branch: None, head: head.clone() },
-                        )]
-                    } else {
-                        Vec::new()
-                    };
-                let head = head.or_else(|| card.branch.head.clone());
-                rows.push(judge(by, card, head.as_deref(), it)?);
-                Ok(rows)
-            }
-            (State::Integrated | State::Cancelled, _) => refuse("terminal", "the card is final"),
-        }
-    }
-
-    fn submit(
-        &self,
-        by: &Mark,
-        card: &Card,
-        branch: Option<&str>,
-        head: Option<Arc<str>>,
-    ) -> Result<Vec<Row>, Refusals> {
-        idle(card)?;
-        let named = branch.map(str::trim).filter(|it| !it.is_empty());
-        let is_own = |it: &&str| card.branch.name.as_deref() == Some(*it);
-        let branch = match named.filter(|it| !is_own(it)) {
-            Some(branch) => Some(self.free_branch(card, branch)?),
-            None => None,
-        };
-        if card.write && branch.is_none() && card.branch.name.is_none() {
-            return refuse("branch_required", format!("card {} has no branch yet", card.task_id));
-        }
-        if card.state == State::Reviewing
-            && branch.is_none()
-            && (head.is_none() || head == card.branch.head)
-        {
-            return Ok(Vec::new());
-        }
-        Ok(vec![by.row(&card.task_id, Event::Submitted { branch, head })])
-    }
-
-    /// Whether a card may be merged, but for its release; `head` is the last commit of its branch.
-    pub fn merge(&self, card: &Card, head: Option<&str>) -> Result<(), Refusals> {
-        open(card)?;
-        if card.state != State::Reviewing {
-            let message = format!("card {} is {}", card.task_id, card.state.as_str());
-            return refuse("must_be_reviewing", message);
-        }
-        let is_approval = card.review.as_ref().filter(|it| it.verdict == Verdict::Approved);
-        let approved = match is_approval {
-            Some(review) if !card.is_disputed() => review,
-            _ => {
-                let message = format!("card {} has no approval that nobody disputes", card.task_id);
-                return refuse("not_approved", message);
-            }
-        };
-        let moved = head.is_some() && head != approved.commit.as_deref();
-        if moved || approved.commit != card.branch.head {
-            let message = format!("card {} was approved at another commit", card.task_id);
-            return refuse("stale_commit", message);
-        }
-        let open: Vec<&str> = card
-            .gates
-            .iter()
-            .filter(|(_, it)| **it != Passed::Passed)
-            .map(|(name, _)| &**name)
-            .collect();
-        if !open.is_empty() {
-            return refuse("gates_not_passed", format!("not passed: {}", open.join(", ")));
-        }
-        Ok(())
+        let help =
+            "`phase-materialize` makes cards of what is planned; what was deferred is planned anew";
+        vec![helped("not_materialized", message, help)]
     }
 
     /// Gives a card up.
     pub fn cancel(&self, by: &Mark, card: &Card) -> Result<Row, Refusals> {
         open(card)?;
         Ok(by.row(&card.task_id, Event::Cancelled))
-    }
-}
-
-/// Whether somebody else has looked at this very commit before.
-fn is_second_opinion(card: &Card, by: &str, it: &Judgement) -> bool {
-    let is_other = |review: &super::Review| *review.by != *by && review.commit == it.commit;
-    card.verdicts.iter().any(is_other)
-}
-
-fn judge(by: &Mark, card: &Card, head: Option<&str>, it: &Judgement) -> Result<Row, Refusals> {
-    let Judgement { verdict, commit, findings } = it.clone();
-    let is_own = |author: &Arc<str>| names::slug(author) == names::slug(&by.actor);
-    if card.authors.iter().any(is_own) && verdict == Verdict::Approved {
-        let message = format!("{} wrote card {} and cannot approve it", by.actor, card.task_id);
-        return refuse("own_work", message);
-    }
-    if card.write && (commit.is_none() || (head.is_some() && commit.as_deref() != head)) {
-        let head = head.unwrap_or("unknown");
-        let message = format!("commit is the one that was looked at; the branch is at {head}");
-        return refuse("stale_commit", message);
-    }
-    let commit = commit.filter(|_| card.write);
-    Ok(by.row(&card.task_id, Event::Judged { verdict, commit, findings }))
-}
-
-impl Verdict {
-    /// The verdict of that name.
-    pub fn named(name: &str) -> Result<Verdict, Refusals> {
-        match name.trim().to_lowercase().as_str() {
-            "approved" => Ok(Verdict::Approved),
-            "changes_requested" => Ok(Verdict::ChangesRequested),
-            _ => {
-                let allowed = super::texts(&["approved", "changes_requested"]);
-                let refused =
-                    refused("unknown_verdict", format!("there is no verdict {}", quoted(name)));
-                Err(vec![crate::refusal::Refusal { allowed, ..refused }])
-            }
-        }
     }
 }
 
@@ -399,17 +281,33 @@ pub fn usual_branch(card: &Card) -> Option<Arc<str>> {
     Some(card.branch.name.clone().unwrap_or_else(usual))
 }
 
-fn open(card: &Card) -> Result<(), Refusals> {
+fn under_review<T>(card: &Card) -> Result<T, Refusals> {
+    let message = format!("card {} is under review", card.task_id);
+    let help = "`review` takes a verdict; `assign` gives it to somebody anew";
+    refuse("wrong_state", message, help)
+}
+
+pub(super) fn open(card: &Card) -> Result<(), Refusals> {
     if card.state.is_final() {
         let message = format!("card {} is {}", card.task_id, card.state.as_str());
-        return refuse("terminal", message);
+        let is_in = card.state == State::Integrated;
+        let undone = "what it brought in is undone by a new card: plan one";
+        let help = if is_in { undone } else { "plan it anew, as another card" };
+        return refuse("terminal", message, help);
     }
     Ok(())
 }
 
-fn idle(card: &Card) -> Result<(), Refusals> {
+pub(super) fn idle(card: &Card) -> Result<(), Refusals> {
     match &card.open_run {
-        Some(run) => refuse("busy", format!("run {run} works on card {}", card.task_id)),
+        Some(run) => {
+            let message = format!("run {run} works on card {}", card.task_id);
+            let help = match card.waiting_on {
+                Some(_) => format!("it waits for a person: `folkmoot answer {run} …`"),
+                None => format!("`execute` goes on with it, `folkmoot cancel {run}` gives it up"),
+            };
+            refuse("busy", message, help)
+        }
         None => Ok(()),
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Refusals, refused};
-use crate::{diagnostic::quoted, refusal::Refusal, text::is_word_letter};
+use super::{Refusals, helped};
+use crate::{diagnostic::quoted, names::suggestion, refusal::Refusal, text::is_word_letter};
 
 /// What a card needs doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -79,8 +79,13 @@ impl Role {
         let found = Role::ALL.into_iter().find(|role| role.as_str() == name);
         found.ok_or_else(|| {
             let allowed = Role::ALL.map(|it| it.as_str().to_owned()).to_vec();
-            let message = format!("there is no role {}", quoted(name));
-            vec![Refusal { allowed, ..refused("unknown_role", message) }]
+            let message = match name.trim() {
+                "" => "the role is missing".to_owned(),
+                name => format!("there is no role {}", quoted(name)),
+            };
+            let near = suggestion(name, Role::ALL.map(Role::as_str));
+            let help = near.unwrap_or_else(|| format!("there are: {}", allowed.join(", ")));
+            vec![Refusal { allowed, ..helped("unknown_role", message, help) }]
         })
     }
 

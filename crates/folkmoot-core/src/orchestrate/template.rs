@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::Role;
+use super::{Budget, Role};
 use crate::team::Sandbox;
 
 /// Who works on the cards of a phase, how far they may go, and what their work must pass.
@@ -21,6 +21,9 @@ pub struct Template {
     pub sandbox: Option<Sandbox>,
     /// Commands that must succeed on the work.
     pub gates: Vec<Arc<str>>,
+    /// What all runs of a phase may use together.
+    #[serde(skip_serializing_if = "Budget::is_none")]
+    pub limits: Budget,
     /// Whether a person releases a merge.
     pub release: Release,
 }
@@ -45,6 +48,11 @@ impl Template {
         let roles = [Role::Planner, Role::Implementer, Role::Reviewer, Role::Tester];
         let bound = |role| (role, target.into_iter().map(Into::into).collect());
         Template { roles: roles.into_iter().map(bound).collect(), ..Template::default() }
+    }
+
+    /// Who says how an issue is to be done: the first target of the planner, if there is one.
+    pub fn planner(&self) -> Option<&Arc<str>> {
+        self.roles.get(&Role::Planner)?.first()
     }
 
     /// The targets for a role: those bound to it, else those of the implementer.

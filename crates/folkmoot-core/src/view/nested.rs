@@ -42,10 +42,11 @@ fn stands_so(entry: &Entry, ending: Option<&Ending>, stands: Status) -> (Status,
     let stopped = |status, fault: &Fault| (status, Some(fault.to_string()));
     match &entry.outcome {
         None => (stands, None),
-        Some(Err(fault @ Fault::Cancelled)) => stopped(Status::Cancelled, fault),
         Some(Err(fault @ (Fault::Deadline | Fault::TimedOut))) => stopped(Status::Deadline, fault),
         Some(Err(fault @ Fault::OverBudget { .. })) => stopped(Status::BudgetExhausted, fault),
-        Some(Err(fault @ (Fault::Lost | Fault::Unwanted))) => stopped(Status::Cancelled, fault),
+        Some(Err(fault @ (Fault::Cancelled | Fault::Lost | Fault::Unwanted))) => {
+            stopped(Status::Cancelled, fault)
+        }
         Some(Err(fault @ Fault::Failed { .. })) => match ending {
             Some(ending) => (of_ending(ending), Some(ending.reason.to_string())),
             None => stopped(Status::Failed, fault),

@@ -7,7 +7,7 @@ use super::Orchestrate;
 use crate::{app::App, exit};
 
 /// The fields there are.
-const FIELDS: [&str; 19] = [
+const FIELDS: [&str; 20] = [
     "action",
     "task",
     "task_id",
@@ -27,6 +27,7 @@ const FIELDS: [&str; 19] = [
     "mode",
     "sandbox",
     "timeout",
+    "wait_s",
 ];
 
 /// How many cards are told of unless that is said.
@@ -87,6 +88,7 @@ fn request(actor: &str, fields: &Map<String, Value>) -> Orchestrate {
         mode: text("mode"),
         sandbox: text("sandbox"),
         timeout: text("timeout"),
+        wait_s: text("wait_s"),
         limit,
         me: Some(actor.to_owned()),
     }

@@ -1,18 +1,26 @@
 //! How a card is released and merged (orchestrate.md §7).
 
+use std::sync::Arc;
+
+use super::{
+    place, question, template,
+    told::{self, Told},
+};
+use crate::{
+    app::App,
+    exit::{Exit, Refusal},
+};
 use anyhow::Result;
 use folkmoot_agents::{Merge, Repository};
 use folkmoot_core::{
     orchestrate::{Card, Event, Release, Template, Verdict},
     team::Sandbox,
+    view::Status,
 };
-use folkmoot_runtime::{engine::Engine, orchestrate::Desk, refusals};
-use serde_json::json;
-
-use super::{place, question, template, told};
-use crate::{
-    app::App,
-    exit::{Exit, Refusal},
+use folkmoot_runtime::{
+    engine::{Engine, RunId},
+    orchestrate::Desk,
+    refusals,
 };
 
 /// Merges one card.
@@ -23,17 +31,18 @@ pub(super) struct Merging<'a> {
 }
 
 impl Merging<'_> {
-    pub(super) async fn run(&self, card: Card, mode: Option<&str>) -> Result<Exit> {
+    pub(super) async fn run(&self, card: Card, mode: Option<&str>) -> Result<(Told, Exit)> {
         let is_record = match mode.map_or("merge", str::trim) {
             "merge" => false,
             "record" => true,
             other => {
                 let refusal = Refusal::new("unknown_mode", format!("there is no mode {other}"));
                 let allowed = vec!["merge".to_owned(), "record".to_owned()];
-                return Err(Refusal { allowed, ..refusal }.into());
+                let help = "merge, or record for one that was made elsewhere";
+                return Err(Refusal { allowed, ..refusal.help(help) }.into());
             }
         };
-        let card = settled(self.engine, self.desk, card).await?;
+        let card = settled(self.app, self.engine, self.desk, card).await?;
         let head = place::head(&card, None).await?;
         let cards = self.desk.cards().await.map_err(Refusal::from)?;
         if let Err(refusals) = cards.merge(&card, head.as_deref()) {
@@ -51,19 +60,24 @@ impl Merging<'_> {
         let Some(head) = head else {
             let branch = card.branch.name.as_deref().unwrap_or_default();
             let message = format!("there is no branch {branch} here");
-            return Err(Refusal::new("branch_required", message).into());
+            let help = "call it in the repository in which the card was worked on";
+            return Err(Refusal::new("branch_required", message).help(help).into());
         };
         if is_record {
             return self.record(&card, &repository, &head).await;
         }
         match self.released(&card, &head).await? {
             Ok(card) => self.merge(&card, &repository, &head).await,
-            Err(exit) => Ok(exit),
+            Err(asked) => Ok(asked),
         }
     }
 
-    /// The card, once somebody has released this commit of it; else the exit of the question.
-    async fn released(&self, card: &Card, head: &str) -> Result<std::result::Result<Card, Exit>> {
+    /// The card, once somebody has released this commit of it; else what is told of the question.
+    async fn released(
+        &self,
+        card: &Card,
+        head: &str,
+    ) -> Result<std::result::Result<Card, (Told, Exit)>> {
         if card.released.as_deref() == Some(head) {
             return Ok(Ok(card.clone()));
         }
@@ -76,35 +90,38 @@ impl Merging<'_> {
             return Ok(Ok(note(released).await.map_err(Refusal::from)?));
         }
         let asking = card.waiting_on.as_ref().filter(|it| &*it.reason == "merge");
-        let Some(run) = asking.and_then(|it| it.run.clone()) else {
-            let branch = card.branch.name.as_deref().unwrap_or_default();
-            let question =
-                format!("May commit {head} of {branch}, card {id}, be merged? approve or deny");
-            let run = question::ask(self.app, self.engine, &question).await?;
-            let asked = Event::ReleaseAsked { run: run.as_str().into() };
-            let card = note(asked).await.map_err(Refusal::from)?;
-            told::question(self.app, &card, run.as_str(), &question);
-            return Ok(Err(Exit(3)));
-        };
-        match question::answer(self.engine, &run).await?.as_deref() {
+        let (card, run) = match asking.and_then(|it| it.run.clone()) {
+            Some(run) => (card.clone(), run),
             None => {
-                told::question(self.app, card, &run, "it is not answered yet: approve or deny");
-                Ok(Err(Exit(3)))
+                let run: Arc<str> = RunId::random().as_str().into();
+                let asked = Event::ReleaseAsked { run: run.clone() };
+                (note(asked).await.map_err(Refusal::from)?, run)
             }
+        };
+        let branch = card.branch.name.as_deref().unwrap_or_default();
+        let question =
+            format!("May commit {head} of {branch}, card {id}, be merged? approve or deny");
+        question::put(self.app, self.engine, &run, &question).await?;
+        match question::answer(self.engine, &run).await?.as_deref() {
+            None => Ok(Err((told::question(&card, &run, &question), Status::NeedsInput.into()))),
             Some("approve" | "approved") => {
                 let released = Event::Released { commit, waived: false };
                 Ok(Ok(note(released).await.map_err(Refusal::from)?))
             }
             Some(_) => {
                 let card = note(Event::Denied).await.map_err(Refusal::from)?;
-                told::card(self.app, &card);
-                Ok(Err(Exit::FAILED))
+                Ok(Err((told::card(&card), Exit::FAILED)))
             }
         }
     }
 
     /// Merges beside the user's checkout, and moves the target if nobody has moved it meanwhile.
-    async fn merge(&self, card: &Card, repository: &Repository, head: &str) -> Result<Exit> {
+    async fn merge(
+        &self,
+        card: &Card,
+        repository: &Repository,
+        head: &str,
+    ) -> Result<(Told, Exit)> {
         let phases = self.desk.phases().await.map_err(Refusal::from)?;
         let (target, from) = place::target(repository, &phases, card).await?;
         let folder = place::folder(self.app, card, ".merge")?;
@@ -117,7 +134,7 @@ impl Merging<'_> {
             _ => Vec::new(),
         };
         repository.remove(&scratch, true).await?;
-        let mut findings: Vec<std::sync::Arc<str>> =
+        let mut findings: Vec<Arc<str>> =
             looked.iter().filter_map(|(.., why)| Some(why.as_deref()?.into())).collect();
         let commit = match merged? {
             Merge::Made(commit) => commit,
@@ -129,8 +146,7 @@ impl Merging<'_> {
         if !findings.is_empty() {
             let sent_back = Event::SentBack { findings };
             let card = self.desk.note(&card.task_id, sent_back, |_, _| Ok(())).await;
-            told::card(self.app, &card.map_err(Refusal::from)?);
-            return Ok(Exit::FAILED);
+            return Ok((told::card(&card.map_err(Refusal::from)?), Exit::FAILED));
         }
         if !repository.advance(&target, &from, &commit).await? {
             let message = format!("{target} was moved by somebody else meanwhile");
@@ -145,22 +161,27 @@ impl Merging<'_> {
     }
 
     /// Notes a merge that was made elsewhere.
-    async fn record(&self, card: &Card, repository: &Repository, head: &str) -> Result<Exit> {
+    async fn record(
+        &self,
+        card: &Card,
+        repository: &Repository,
+        head: &str,
+    ) -> Result<(Told, Exit)> {
         let phases = self.desk.phases().await.map_err(Refusal::from)?;
         let (target, commit) = place::target(repository, &phases, card).await?;
         if !repository.contains(&commit, head).await? {
             let message = format!("{target} does not contain {head}");
-            return Err(Refusal::new("not_merged", message).into());
+            let help = "merge that commit there first, or leave `--mode record` out";
+            return Err(Refusal::new("not_merged", message).help(help).into());
         }
         repository.clear(&place::folder(self.app, card, "")?).await?;
         self.integrate(card, Some(commit)).await
     }
 
-    async fn integrate(&self, card: &Card, commit: Option<String>) -> Result<Exit> {
+    async fn integrate(&self, card: &Card, commit: Option<String>) -> Result<(Told, Exit)> {
         let integrated = Event::Integrated { commit: commit.map(Into::into) };
         let card = self.desk.note(&card.task_id, integrated, |_, _| Ok(())).await;
-        told::card(self.app, &card.map_err(Refusal::from)?);
-        Ok(Exit::DONE)
+        Ok((told::card(&card.map_err(Refusal::from)?), Exit::DONE))
     }
 
     fn sandbox(&self, card: &Card) -> Result<Sandbox> {
@@ -169,28 +190,30 @@ impl Merging<'_> {
     }
 }
 
-/// A card after a person has said what its reviewers could not agree on, if one has.
-pub(super) async fn settled(engine: &Engine, desk: &Desk, card: Card) -> Result<Card> {
-    let asking = card.waiting_on.as_ref().filter(|it| &*it.reason == "conflict");
-    let Some(run) = asking.and_then(|it| it.run.clone()) else { return Ok(card) };
-    let Some(said) = question::answer(engine, &run).await? else { return Ok(card) };
-    let verdict = match said.as_str() {
-        "approve" | "approved" => Verdict::Approved,
-        _ => Verdict::ChangesRequested,
+/// A card after a person has said what its reviewers could not agree on. If nobody has been asked yet,
+/// somebody is.
+pub(super) async fn settled(app: &App, engine: &Engine, desk: &Desk, card: Card) -> Result<Card> {
+    let Some(asking) = card.waiting_on.as_ref().filter(|_| card.is_disputed()) else {
+        return Ok(card);
     };
-    let settled = Event::Settled { verdict };
-    Ok(desk.note(&card.task_id, settled, |_, _| Ok(())).await.map_err(Refusal::from)?)
-}
-
-/// Puts reviewers' disagreement to a person.
-pub(super) async fn dispute(app: &App, engine: &Engine, desk: &Desk, card: Card) -> Result<Card> {
+    let id = card.task_id.clone();
+    let note = |event| async { desk.note(&id, event, |_, _| Ok(())).await.map_err(Refusal::from) };
+    let (card, run) = match asking.run.clone() {
+        Some(run) => (card, run),
+        None => {
+            let run: Arc<str> = RunId::random().as_str().into();
+            (note(Event::Disputed { run: run.clone() }).await?, run)
+        }
+    };
     let commit = card.branch.head.as_deref().unwrap_or("none");
-    let id = &card.task_id;
     let question = format!(
         "Reviewers disagree about commit {commit} of card {id}: approved or changes_requested?"
     );
-    let run = question::ask(app, engine, &question).await?;
-    app.tell(&format!("{} {}", question, json!({ "run_id": run.as_str() })));
-    let disputed = Event::Disputed { run: run.as_str().into() };
-    Ok(desk.note(id, disputed, |_, _| Ok(())).await.map_err(Refusal::from)?)
+    question::put(app, engine, &run, &question).await?;
+    let verdict = match question::answer(engine, &run).await?.as_deref() {
+        None => return Ok(card),
+        Some("approve" | "approved") => Verdict::Approved,
+        Some(_) => Verdict::ChangesRequested,
+    };
+    Ok(note(Event::Settled { verdict }).await?)
 }

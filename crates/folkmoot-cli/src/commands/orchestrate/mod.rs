@@ -1,17 +1,22 @@
 //! From a goal to merged cards, one request per step (orchestrate.md).
 
 mod asked;
+mod budget;
 mod execute;
 mod merge;
 mod place;
 mod question;
+mod rollback;
 mod told;
+
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
 use folkmoot_core::orchestrate::{
     self as core, Assignment, Card, Judgement, PlanRequest, Refusals, Role, Template, Verdict,
 };
+use folkmoot_core::request::LONGEST_WAIT;
 use folkmoot_runtime::{
     engine::{Engine, EngineError, RunId},
     orchestrate::{Desk, MaterializeRequest},
@@ -20,7 +25,12 @@ use folkmoot_runtime::{
 use serde_json::{Value, json};
 
 pub(crate) use self::asked::asked;
-use self::{execute::Execution, merge::Merging};
+pub(super) use self::rollback::Followed;
+use self::{
+    execute::{Execution, Given},
+    merge::Merging,
+    told::Told,
+};
 use super::team::from_stdin_if_asked;
 use crate::{
     app::{self, App},
@@ -99,6 +109,9 @@ pub(crate) struct Orchestrate {
     /// The most time a run may take: seconds, `30m`, or `none`
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     timeout: Option<String>,
+    /// The most seconds to wait; a run that is not done by then goes on with the next `execute`
+    #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
+    wait_s: Option<String>,
     /// The most cards to tell of
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
@@ -108,7 +121,14 @@ pub(crate) struct Orchestrate {
 }
 
 impl Orchestrate {
-    pub(crate) async fn run(mut self, app: &App) -> Result<Exit> {
+    pub(crate) async fn run(self, app: &App) -> Result<Exit> {
+        let (told, exit) = self.done(app).await?;
+        print(app, &told);
+        Ok(exit)
+    }
+
+    /// Does what is asked for; gives what came of it.
+    async fn done(mut self, app: &App) -> Result<(Told, Exit)> {
         let action = core::action(&self.action).map_err(refusals::all)?;
         match (action, self.subject.take()) {
             (_, None) => {}
@@ -118,27 +138,45 @@ impl Orchestrate {
         let actor = self.me.clone().unwrap_or_else(app::user);
         let engine = app.engine()?;
         let desk = Desk::new(&engine, &app.owner()?, &actor);
-        match action {
-            "plan" => self.plan(app, &desk).await,
+        let told = match action {
+            "plan" => self.plan(&desk).await,
             "phase-plan" => self.plan_phase(app, &desk).await,
             "phase-materialize" => self.materialize(app, &desk).await,
             "assign" => self.assign(app, &desk).await,
-            "status" => self.status(app, &desk).await,
+            "status" => self.status(&desk).await,
             "review" => self.review(app, &engine, &desk).await,
-            "execute" => Execution { app, engine: &engine, desk: &desk, asked: &self }.run().await,
+            "execute" => {
+                return Execution { app, engine: &engine, desk: &desk }.run(&self.given()?).await;
+            }
             _ => {
                 let cards = desk.cards().await.map_err(Refusal::from)?;
                 let card = cards.meant(self.task_id.as_deref(), self.branch.as_deref());
                 let card = self.found(&desk, card.cloned()).await?;
-                Merging { app, engine: &engine, desk: &desk }.run(card, self.mode.as_deref()).await
+                let merging = Merging { app, engine: &engine, desk: &desk };
+                return merging.run(card, self.mode.as_deref()).await;
             }
-        }
+        };
+        Ok((told?, Exit::DONE))
     }
 
-    async fn plan(self, app: &App, desk: &Desk) -> Result<Exit> {
+    /// What a card is to be executed with.
+    fn given(self) -> Result<Given> {
+        let wait = self.wait_s.as_deref().map(|text| {
+            let seconds = text.trim().parse().ok().filter(|it| (0.0..=LONGEST_WAIT).contains(it));
+            seconds.map(Duration::from_secs_f64).ok_or_else(|| {
+                let message = format!("wait_s must be from 0 to 3600 seconds, not {text}");
+                Refusal::new("invalid_wait_s", message)
+            })
+        });
+        let (sandbox, timeout) = (self.sandbox, self.timeout);
+        let task_id = self.task_id.unwrap_or_default();
+        Ok(Given { task_id, sandbox, timeout, wait: wait.transpose()? })
+    }
+
+    async fn plan(self, desk: &Desk) -> Result<Told> {
         let task = self.task.map(from_stdin_if_asked).transpose()?.unwrap_or_default();
         let card = desk.plan(&task, self.task_id.as_deref()).await.map_err(Refusal::from)?;
-        let told = json!({
+        let value = json!({
             "task_id": card.task_id,
             "state": card.state,
             "title": card.title,
@@ -146,15 +184,11 @@ impl Orchestrate {
             "roles": Role::ALL,
             "next_actions": ["phase-plan", "assign", "status"],
         });
-        told::value(
-            app,
-            &told,
-            &format!("{} · {} · {}", card.task_id, card.role.as_str(), card.title),
-        );
-        Ok(Exit::DONE)
+        let text = format!("{} · {} · {}", card.task_id, card.role.as_str(), card.title);
+        Ok(Told { value, text })
     }
 
-    async fn plan_phase(self, app: &App, desk: &Desk) -> Result<Exit> {
+    async fn plan_phase(self, app: &App, desk: &Desk) -> Result<Told> {
         if let Some(name) = &self.collaboration_template {
             template(app, name)?;
         }
@@ -166,16 +200,16 @@ impl Orchestrate {
             target: self.target.map(Into::into),
         };
         let plan = desk.plan_phase(&request).await.map_err(Refusal::from)?;
-        told::plan(app, &plan);
-        Ok(Exit::DONE)
+        Ok(told::plan(&plan))
     }
 
-    async fn materialize(self, app: &App, desk: &Desk) -> Result<Exit> {
+    async fn materialize(self, app: &App, desk: &Desk) -> Result<Told> {
         let name = self.collaboration_template.as_deref().map(str::trim).unwrap_or_default();
         if name.is_empty() {
-            let message = "the template is missing";
-            let refusal = Refusal::new("collaboration_template_required", message);
-            return Err(Refusal { allowed: app.config()?.templates(), ..refusal }.into());
+            let (message, allowed) = ("the template is missing", app.config()?.templates());
+            let help = format!("--collaboration-template NAME; there are: {}", allowed.join(", "));
+            let refusal = Refusal::new("collaboration_template_required", message).help(help);
+            return Err(Refusal { allowed, ..refusal }.into());
         }
         let template = template(app, name)?;
         let issues = self.issues_json.map(from_stdin_if_asked).transpose()?;
@@ -184,11 +218,10 @@ impl Orchestrate {
         known_candidates(app, name, &template)?;
         let (plan, made, cards) =
             desk.materialize(&request, name, &template).await.map_err(Refusal::from)?;
-        told::materialized(app, &plan, name, &template, &made, &cards);
-        Ok(Exit::DONE)
+        Ok(told::materialized(&plan, (name, &template), &made, &cards))
     }
 
-    async fn assign(self, app: &App, desk: &Desk) -> Result<Exit> {
+    async fn assign(self, app: &App, desk: &Desk) -> Result<Told> {
         let catalog = app.config()?.catalog();
         let is_known =
             |name: &str| catalog.built_in.contains_key(name) || catalog.resolve(name).is_ok();
@@ -199,28 +232,25 @@ impl Orchestrate {
         };
         let id = self.task_id.unwrap_or_default();
         let card = desk.assign(&id, &given, is_known).await.map_err(Refusal::from)?;
-        told::card(app, &card);
-        Ok(Exit::DONE)
+        Ok(told::card(&card))
     }
 
-    async fn status(self, app: &App, desk: &Desk) -> Result<Exit> {
+    async fn status(self, desk: &Desk) -> Result<Told> {
         let cards = desk.cards().await.map_err(Refusal::from)?;
         if self.task_id.is_none() && self.branch.is_none() {
-            told::summary(app, &cards, self.limit);
-            return Ok(Exit::DONE);
+            return Ok(told::summary(&cards, self.limit));
         }
         let card = cards.meant(self.task_id.as_deref(), self.branch.as_deref());
-        told::card(app, &self.found(desk, card.cloned()).await?);
-        Ok(Exit::DONE)
+        Ok(told::card(&self.found(desk, card.cloned()).await?))
     }
 
-    async fn review(self, app: &App, engine: &Engine, desk: &Desk) -> Result<Exit> {
+    async fn review(self, app: &App, engine: &Engine, desk: &Desk) -> Result<Told> {
         let verdict =
             self.verdict.as_deref().map(Verdict::named).transpose().map_err(refusals::all)?;
         let cards = desk.cards().await.map_err(Refusal::from)?;
         let card = cards.meant(self.task_id.as_deref(), self.branch.as_deref());
         let card = self.found(desk, card.cloned()).await?;
-        let card = merge::settled(engine, desk, card).await?;
+        let card = merge::settled(app, engine, desk, card).await?;
         let commit = self.commit.clone().map(Into::into);
         let findings = self.findings.iter().map(|it| it.as_str().into()).collect();
         let judgement = verdict.map(|verdict| Judgement { verdict, commit, findings });
@@ -228,14 +258,7 @@ impl Orchestrate {
         let head = place::head(&card, branch).await?.map(Into::into);
         let card =
             desk.review(&card, branch, head, judgement.as_ref()).await.map_err(Refusal::from)?;
-        let is_open = card.waiting_on.as_ref().is_some_and(|it| it.run.is_none());
-        let card = if card.is_disputed() && is_open {
-            merge::dispute(app, engine, desk, card).await?
-        } else {
-            card
-        };
-        told::card(app, &card);
-        Ok(Exit::DONE)
+        Ok(told::card(&merge::settled(app, engine, desk, card).await?))
     }
 
     /// A card, or why it is none: an issue that no card was made of says so.
@@ -268,16 +291,27 @@ pub(super) async fn cancel(app: &App, task_id: &str) -> Result<Exit> {
     if let Some(repository) = place::repository().await? {
         repository.clear(&place::folder(app, &card, "")?).await?;
     }
-    told::card(app, &card);
+    print(app, &told::card(&card));
     Ok(Exit::DONE)
+}
+
+/// Prints what came of a request: a value for programs, lines for people.
+fn print(app: &App, told: &Told) {
+    if app.wants_json() {
+        app.print_json(&told.value);
+    } else {
+        app.print(&app.page().text(&told.text));
+    }
 }
 
 /// The template of that name.
 fn template(app: &App, name: &str) -> Result<Template> {
     let config = app.config()?;
     config.template(name).ok_or_else(|| {
+        let allowed = config.templates();
+        let help = format!("there are: {}; others stand under [templates]", allowed.join(", "));
         let refusal = Refusal::new("unknown_template", format!("there is no template {name}"));
-        Refusal { allowed: config.templates(), ..refusal }.into()
+        Refusal { allowed, ..refusal.help(help) }.into()
     })
 }
 
@@ -288,7 +322,10 @@ fn known_candidates(app: &App, name: &str, template: &Template) -> Result<()> {
     let is_known = |it: &str| catalog.built_in.contains_key(it) || catalog.resolve(it).is_ok();
     let unknown = targets.filter(|target| !is_known(target)).map(|target| {
         let message = format!("the template {name} names {target}, which the config does not know");
-        Refusal::new("no_candidate", message)
+        let help = format!(
+            "name aliases or models under [templates.{name}]; `folkmoot models` lists them"
+        );
+        Refusal::new("no_candidate", message).help(help)
     });
     Refusal::all(unknown).map_or(Ok(()), |refusal| Err(refusal.into()))
 }

@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::orchestrate::{
-    Assignment, BranchState, Card, Cards, Event, Judgement, Mark, Plan, PlanRequest, Refusals, Row,
-    State, Template, Verdict,
+use crate::{
+    limits::Limits,
+    orchestrate::{
+        Assignment, BranchState, Card, Cards, Event, Judgement, Mark, Plan, PlanRequest, Refusals,
+        Role, Row, State, Template, Verdict,
+    },
 };
 
 fn by(actor: &str) -> Mark {
@@ -72,7 +75,8 @@ impl Cards {
 
 fn begun() -> Event {
     let (run, agent, base) = ("r1".into(), "codex".into(), Some("base".into()));
-    Event::Begun { run, agent, authors: Vec::new(), branch: Some("folkmoot/p/T001".into()), base }
+    let branch = Some("folkmoot/p/T001".into());
+    Event::Begun { run, agent, authors: Vec::new(), branch, base, limits: Limits::default() }
 }
 
 fn executed(findings: &[&str]) -> Event {
@@ -272,4 +276,50 @@ fn every_change_of_a_card_is_one_event_with_who_when_before_and_after() {
         state = Some(event.after);
     }
     assert_eq!(state, Some(State::Integrated));
+}
+
+#[test]
+fn a_card_is_rolled_back_unless_it_is_final_or_another_run_works_on_it() {
+    let back = |cards: &Cards, origin: &str| cards.roll_back(&cards.first(), origin);
+    for state in [State::Reviewing, State::ChangesRequested, State::Failed] {
+        assert_eq!(code(back(&in_state(state), "r1")), "", "{state:?}");
+    }
+    assert_eq!(code(back(&in_state(State::Integrated), "r1")), "terminal");
+    let mut cards = cards_of("pipeline");
+    cards.note(begun());
+    assert_eq!(code(back(&cards, "r0")), "busy");
+    assert_eq!(code(back(&cards, "r1")), "", "what was broken off is gone back in");
+    cards.note(executed(&[]));
+    let approve = judgement(Verdict::Approved, "head");
+    cards.do_review("bob", "head", Some(&approve)).expect("it is taken");
+    let (run, from, key) = ("r2".into(), "r1".into(), Some("stage-1".into()));
+    let head = Some("back".into());
+    cards.note(Event::RolledBack { run, from, key, limits: Limits::default(), head });
+    let card = cards.first();
+    assert_eq!((card.state, card.runs.len(), card.is_approved()), (State::Implementing, 2, false));
+    assert_eq!((card.open_run.as_deref(), card.branch.head.as_deref()), (Some("r2"), Some("back")));
+}
+
+#[test]
+fn every_refusal_names_a_way_out() {
+    let mut told = Vec::new();
+    for state in State::ALL {
+        let cards = in_state(state);
+        let card = cards.all().iter().find(|card| card.state == state).expect("it is there");
+        let (by, head) = (by("codex"), Some(Arc::from("head")));
+        let approve = judgement(Verdict::Approved, "other");
+        told.extend(cards.assign(&by, card, &assignment(Some("a b")), |_| true).err());
+        told.extend(cards.assign(&by, card, &assignment(None), |_| false).err());
+        told.extend(cards.execute(&by, card).err());
+        told.extend(cards.begin(card).err());
+        told.extend(cards.review(&by, card, None, head.clone(), None).err());
+        told.extend(cards.review(&by, card, None, head, Some(&approve)).err());
+        told.extend(cards.merge(card, Some("head")).err());
+        told.extend(cards.cancel(&by, card).err());
+    }
+    told.extend(Role::named("").err());
+    told.extend(Verdict::named("yes").err());
+    told.extend(Cards::default().meant(Some("T9"), None).err());
+    let silent: Vec<_> = told.iter().flatten().filter(|it| it.help.is_none()).collect();
+    assert!(silent.is_empty() && told.len() > 20, "{silent:#?}");
 }

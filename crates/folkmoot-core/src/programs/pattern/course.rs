@@ -89,6 +89,8 @@ pub(super) struct Answered {
 /// All that has come of a pattern so far.
 pub(super) struct Course<'p> {
     pub(super) pattern: &'p Pattern,
+    /// What the planner said.
+    pub(super) planned: Option<Reply>,
     pub(super) turns: Vec<Turn>,
     pub(super) answers: Vec<Answered>,
     /// What is asked and not answered, all of it.
@@ -136,6 +138,7 @@ impl<'p> Course<'p> {
     pub(super) fn new(pattern: &'p Pattern) -> Course<'p> {
         Course {
             pattern,
+            planned: None,
             turns: Vec::new(),
             answers: Vec::new(),
             open: Vec::new(),

@@ -39,6 +39,9 @@ pub struct Pattern {
     pub max_rounds: u64,
     /// How long the run may take, without the time that it waits for people.
     pub timeout: Option<Duration>,
+    /// Who says how it is to be done, before anybody begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planner: Option<AgentId>,
     /// Who is asked if a review gives no signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<AgentId>,
@@ -73,6 +76,7 @@ impl Program for Pattern {
 impl Pattern {
     /// Stage after stage, until one of the four layers ends it.
     fn go(&self, cx: &Scope, course: &mut Course) -> Step<Ending> {
+        self.plan(cx, course)?;
         let mut at = At::first(self);
         loop {
             self.take(cx, course, &at)?;
@@ -86,6 +90,14 @@ impl Pattern {
                 }
             };
         }
+    }
+
+    /// Asks the planner, if there is one; without a plan the work goes on all the same.
+    fn plan(&self, cx: &Scope, course: &mut Course) -> Step<()> {
+        let Some(planner) = &self.planner else { return Ok(()) };
+        let place = cx.at("plan").before(course.deadline());
+        course.planned = Some(place.ask("planner", planner, prompt::of_planner(cx.language()))?);
+        Ok(())
     }
 
     /// Lets the members of a stage speak, and records them in their declared order.
@@ -127,16 +139,18 @@ impl Pattern {
     pub(crate) fn agents(&self) -> Vec<Vec<&AgentId>> {
         let of = |role| self.cast.iter().filter(move |part| part.role == role);
         let cast = self.form.roles().into_iter().map(|role| of(role).map(|it| &it.agent).collect());
-        let judge = self.judge.iter().map(|judge| vec![judge]);
-        cast.chain(judge).collect()
+        let staff = self.planner.iter().chain(&self.judge).map(|agent| vec![agent]);
+        cast.chain(staff).collect()
     }
 
     /// What the system prompt of an agent tells of its role.
     pub(crate) fn role(&self, team: &Team, agent: &AgentId, language: Language) -> Option<String> {
         let part = self.cast.iter().find(|part| part.agent == *agent);
         let brief = part.map(|part| prompt::brief(part.role, language));
-        let judges = self.judge.as_ref() == Some(agent) && team.has(agent);
-        brief.or_else(|| judges.then(|| prompt::brief_of_judge(language)))
+        let is = |it: &Option<AgentId>| it.as_ref() == Some(agent) && team.has(agent);
+        brief
+            .or_else(|| is(&self.planner).then(|| prompt::brief_of_planner(language)))
+            .or_else(|| is(&self.judge).then(|| prompt::brief_of_judge(language)))
     }
 
     /// The longest of these, in bytes, for whatever language.

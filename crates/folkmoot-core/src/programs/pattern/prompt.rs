@@ -70,6 +70,15 @@ pub(super) fn brief_of_judge(language: Language) -> String {
     text.to_owned()
 }
 
+/// The same of the planner.
+pub(super) fn brief_of_planner(language: Language) -> String {
+    let text = language.pick(
+        "You are the planner: say how the task is to be done. You change nothing yourself.",
+        "你是规划者：请说明任务应当如何完成。你自己不做任何改动。",
+    );
+    text.to_owned()
+}
+
 /// What every role learns.
 fn stopping(language: Language) -> &'static str {
     language.pick(
@@ -123,7 +132,7 @@ fn form(role: Role, language: Language) -> &'static str {
 /// What a role is asked in its turn.
 pub(super) fn of_turn(cx: &Scope, course: &Course, role: Role, at: &At) -> Prompt {
     let language = cx.language();
-    let prompt = answered(course, language, Prompt::task());
+    let prompt = answered(course, language, with_plan(course, language, Prompt::task()));
     let prompt = match role {
         Role::Implementer => prompt,
         Role::Reviewer => {
@@ -167,6 +176,22 @@ fn rebuttal(language: Language) -> &'static str {
         "These were the openings. Answer the other side's arguments, and strengthen your own.",
         "以上是双方的开场陈述。请回应对方的论点，并加强自己的论点。",
     )
+}
+
+/// What the planner is asked.
+pub(super) fn of_planner(language: Language) -> Prompt {
+    Prompt::task().say(language.pick(
+        "Look at what is there, then reply with a plan: the steps in order, the files that each touches, \
+         and how to tell that it works. Others carry it out.",
+        "请先了解现状，然后给出计划：按顺序列出步骤、各步骤涉及的文件，以及如何确认它有效。由他人来执行。",
+    ))
+}
+
+fn with_plan(course: &Course, language: Language, mut prompt: Prompt) -> Prompt {
+    let plan = course.planned.as_ref().filter(|reply| reply.contribution().is_some());
+    let label = language.pick("the plan", "计划");
+    prompt.parts.extend(plan.map(|reply| Part::handed(reply.key.clone(), Some(label.into()))));
+    prompt
 }
 
 /// What the judge is asked about a review.

@@ -52,6 +52,9 @@ pub(super) fn tell(cx: &Scope, course: &Course, account: &mut Account) {
         "usage": Spending::from(cx.spent_in_all()),
         "elapsed_s": cx.moment().at.since(crate::time::Time::default()).as_secs_f64(),
     });
+    if let Some(plan) = &course.planned {
+        record["plan"] = json!(plan.text());
+    }
     if let Some(first) = open.first() {
         record["question"] = first.clone();
         record["open_questions"] = open.into();

@@ -36,6 +36,7 @@ fn pattern(form: Form, roles: &[(&str, &[&str])]) -> Spec {
         cast: cast.collect(),
         max_rounds: form.usual_ceiling(),
         timeout: Some(USUAL_TIMEOUT),
+        planner: None,
         judge,
         literal: false,
     };
@@ -704,4 +705,25 @@ fn the_record_tells_all_of_it() {
           "strategy": "review"
         }"#]]
     .assert_eq(&serde_json::to_string_pretty(&seen).expect("plain data"));
+}
+
+#[test]
+fn a_planner_speaks_once_before_the_roles_and_each_is_shown_its_plan() {
+    let planned = |plan: &'static [&'static str]| {
+        let mut spec = review(&[("reviewer", &["LGTM"])]);
+        spec.team.agents.push(agent("planner", plan));
+        play(with(spec, |pattern| pattern.planner = Some(id("planner"))))
+    };
+    let sim = planned(&["First this."]);
+    let gone = "COMPLETE explicit_converged signals (done): implementer reviewer";
+    assert_eq!((course_of(&sim), &told(&sim)["plan"]), (gone.to_owned(), &json!("First this.")));
+    let calls = view::calls(&sim.spec, &sim.run);
+    assert_eq!(calls[0].key.to_string(), "plan/planner");
+    for call in &calls[1..] {
+        let said: Vec<&str> = call.request.messages.iter().map(|it| &*it.content).collect();
+        assert!(said.join("\n").contains("First this."), "{}", call.key);
+    }
+    let sim = planned(&["!boom"]);
+    assert_eq!(course_of(&sim), gone, "without a plan the work goes on");
+    assert_eq!(told(&sim)["plan"], Value::Null);
 }

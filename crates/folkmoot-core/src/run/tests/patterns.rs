@@ -39,6 +39,7 @@ pub(super) fn shape(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> 
     let usual = form.usual_ceiling();
     let max_rounds = random.pick(&[least, least, least + 1, least + 2, usual]);
     let judge = random.one_in(2).then(|| random.pick(agents)).filter(|_| form == Form::Review);
+    let planner = random.one_in(3).then(|| random.pick(agents));
     let cast = form.roles().into_iter().map(|role| Part {
         role,
         agent: random.pick(agents),
@@ -50,6 +51,7 @@ pub(super) fn shape(random: &mut Random, agents: &[AgentId], clocks: Clocks) -> 
         cast,
         max_rounds,
         timeout: clocks.timeout,
+        planner,
         judge,
         literal,
     })

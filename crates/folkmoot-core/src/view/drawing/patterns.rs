@@ -38,6 +38,9 @@ pub(super) fn pattern(drawing: &mut Drawing, team: &Team, it: &Pattern) {
         drawing.labelled(from, end, Way::Plain, ["may close it"]);
     }
     drawing.note(format!("at most {} turns", it.max_rounds));
+    if let Some(planner) = &it.planner {
+        drawing.note(format!("{} says first how it is to be done", name(team, planner)));
+    }
     if let Some(judge) = &it.judge {
         drawing.note(format!("{} is asked if a review gives no signal", name(team, judge)));
     }
