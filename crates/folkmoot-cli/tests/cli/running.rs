@@ -263,3 +263,27 @@ fn a_simulation_asks_no_model_and_says_who_stands_in() {
     );
     assert_eq!(stub.seen().connections, 0);
 }
+
+#[test]
+fn a_member_that_said_nothing_or_used_up_its_steps_is_among_the_errors_of_a_failed_run() {
+    let list = "{ name: file.list, arguments: {} }";
+    let endless = format!(
+        "grants: [file.list], max_steps: 2, script: {{ replies: [{{ tool_calls: [{list}] }}] }}"
+    );
+    for (agent, error) in [
+        ("script: { replies: [''] }", "blank reply"),
+        (&*endless, "no answer within 2 steps"),
+        ("cli: { command: ['true'] }", "its reply is empty"),
+    ] {
+        let team = format!(
+            "agents: [{{ name: a, {agent} }}]\ncollaboration: {{ strategy: sequential }}\n"
+        );
+        let bench = Bench::with_team(&team);
+        let result = bench.call(["run", "team.yaml", "go", "--json"]).must_be(1).json();
+        let told = result["errors"][0]["error"].as_str().unwrap_or_default();
+        assert!(told.contains(error), "{agent}: {result}");
+        assert_eq!(result["errors"].as_array().map(Vec::len), Some(1), "{agent}: {result}");
+        let told = bench.call(["run", "team.yaml", "go"]).must_be(1).stderr;
+        assert!(told.contains(error), "{agent}: {told}");
+    }
+}
