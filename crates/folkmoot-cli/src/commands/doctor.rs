@@ -295,16 +295,12 @@ async fn coding_agents() -> Vec<Finding> {
 fn coding_agent(agent: &Installed, levels: &str) -> Finding {
     let Installed { name, version, login } = agent;
     let version = version.as_deref().unwrap_or("does not tell its version");
-    match login {
-        Some(login) => {
-            Finding::ok("agents", format!("{name} {version}, login in {login}, {levels}"))
-        }
-        None => {
-            let by = name.trim_end_matches("-acp").trim_end_matches("-code");
-            Finding::missing("agents", format!("{name} {version}, no login found, {levels}"))
-                .help(format!("log in with `{by}`, unless it keeps its login elsewhere"))
-        }
+    if let Some(login) = login {
+        return Finding::ok("agents", format!("{name} {version}, login in {login}, {levels}"));
     }
+    let by = name.trim_end_matches("-acp").trim_end_matches("-code");
+    Finding::missing("agents", format!("{name} {version}, no login found, {levels}"))
+        .help(format!("log in with `{by}`, unless it keeps its login elsewhere"))
 }
 
 /// Whether the terminal shows every script; on other systems than Unix it does.

@@ -566,9 +566,9 @@ fn two_runs_at_once_do_not_pass_the_limits_of_their_phase() {
         Process::start(execute.current_dir(desk.repo()))
     };
     let both = [start("T001"), start("T002")];
-    both.into_iter().for_each(|process| {
+    for process in both {
         process.finish();
-    });
+    }
     let status = desk.asked(&["status"], 0);
     let attempts = |at: usize| status["cards"][at]["attempts"].as_u64();
     assert_eq!((attempts(0), attempts(1)), (Some(1), Some(1)), "neither takes it all: {status}");

@@ -88,7 +88,7 @@ fn bad_days_are_counted_and_the_first_of_them_listed() {
             >   13  failed  judge_failed; 裁判 (judge): simulated: too many requests
             >   23  failed  judge_failed; 裁判 (judge): simulated: the reply was cut off after 10 characters
             >   24  failed  judge_failed; 裁判 (judge): simulated: timeout
-            >   28  failed  judge_failed
+            >   28  failed  judge_failed; 裁判 (judge): blank reply
             >   44  failed  judge_failed; 裁判 (judge): simulated: protocol
             >   47  failed  judge_failed; 裁判 (judge): simulated: too many requests; it asks to wait 68 s
             >   53  failed  judge_failed; 裁判 (judge): timeout

@@ -210,5 +210,8 @@ pub(crate) fn scripted() -> Value {
 }
 
 pub(crate) fn object(value: Value) -> JsonObject {
-    value.as_object().cloned().expect("it is an object")
+    match value {
+        Value::Object(fields) => fields,
+        other => panic!("it is no object: {other}"),
+    }
 }

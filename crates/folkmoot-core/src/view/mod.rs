@@ -404,8 +404,8 @@ fn partial(known: &Known, ending: &Ending) -> Option<Partial> {
     Some(Partial { text, keys: ending.partial.clone() })
 }
 
-/// The calls that failed, then the replies that came and count as failed all the same. Where a run failed,
-/// the blank ones among them tell why (rules.md 5.5).
+/// The calls that failed, then the replies that came and count as failed all the same. Where a run failed
+/// and none of these tells why, blank replies do (rules.md 5.5).
 fn errors(spec: &Spec, run: &Run, account: &Account, status: Status) -> Vec<Failure> {
     let known = run.known();
     let name = |agent: &AgentId| spec.team.full_name(agent);
@@ -419,18 +419,21 @@ fn errors(spec: &Spec, run: &Run, account: &Account, status: Status) -> Vec<Fail
         agent: name(agent),
         error: fault.to_string(),
     });
-    let is_told = |key: &Key| account.faults.iter().any(|(told, _, _)| told == key);
-    let blank = known.in_order().into_iter().filter(|(key, entry)| {
-        let asks = matches!(entry.call, Call::Agent { .. } | Call::Team { .. });
-        let answer = entry.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
-        asks && answer.is_some_and(|answer| answer.is_blank()) && !is_told(key)
-    });
-    let blank = blank.filter(|_| status == Status::Failed).map(|(key, entry)| Failure {
-        key: key.clone(),
-        agent: name(entry.call.agent()),
-        error: "blank reply".to_owned(),
-    });
-    failed.chain(read).chain(blank).collect()
+    let mut errors: Vec<Failure> = failed.chain(read).collect();
+    if errors.is_empty() && status == Status::Failed {
+        let is_blank = |entry: &Entry| {
+            let asks = matches!(entry.call, Call::Agent { .. } | Call::Team { .. });
+            let answer = entry.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
+            asks && answer.is_some_and(|answer| answer.is_blank())
+        };
+        let blank = known.in_order().into_iter().filter(|(_, entry)| is_blank(entry));
+        errors.extend(blank.map(|(key, entry)| Failure {
+            key: key.clone(),
+            agent: name(entry.call.agent()),
+            error: "blank reply".to_owned(),
+        }));
+    }
+    errors
 }
 
 /// What the calls of a run used; a fork is not charged for what it took over.

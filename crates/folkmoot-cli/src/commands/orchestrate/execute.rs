@@ -72,12 +72,11 @@ impl Execution<'_> {
         let began = Instant::now();
         loop {
             let wait = given.wait.map(|wait| wait.saturating_sub(began.elapsed()));
-            let outcome = match card.open_run.clone() {
-                Some(run) => self.go_on(&card, &run, (given, wait)).await?,
-                None => {
-                    let driver = self.begin(&card, given).await?;
-                    Some(drive_for(driver, self.app, wait).await?.0)
-                }
+            let outcome = if let Some(run) = card.open_run.clone() {
+                self.go_on(&card, &run, (given, wait)).await?
+            } else {
+                let driver = self.begin(&card, given).await?;
+                Some(drive_for(driver, self.app, wait).await?.0)
             };
             let status = outcome.as_ref().map(|it| it.status);
             card = self.settle(&card, outcome, given).await?;

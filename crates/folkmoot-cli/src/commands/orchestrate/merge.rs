@@ -90,13 +90,12 @@ impl Merging<'_> {
             return Ok(Ok(note(released).await.map_err(Refusal::from)?));
         }
         let asking = card.waiting_on.as_ref().filter(|it| &*it.reason == "merge");
-        let (card, run) = match asking.and_then(|it| it.run.clone()) {
-            Some(run) => (card.clone(), run),
-            None => {
-                let run: Arc<str> = RunId::random().as_str().into();
-                let asked = Event::ReleaseAsked { run: run.clone() };
-                (note(asked).await.map_err(Refusal::from)?, run)
-            }
+        let (card, run) = if let Some(run) = asking.and_then(|it| it.run.clone()) {
+            (card.clone(), run)
+        } else {
+            let run: Arc<str> = RunId::random().as_str().into();
+            let asked = Event::ReleaseAsked { run: run.clone() };
+            (note(asked).await.map_err(Refusal::from)?, run)
         };
         let branch = card.branch.name.as_deref().unwrap_or_default();
         let question =
@@ -198,12 +197,11 @@ pub(super) async fn settled(app: &App, engine: &Engine, desk: &Desk, card: Card)
     };
     let id = card.task_id.clone();
     let note = |event| async { desk.note(&id, event, |_, _| Ok(())).await.map_err(Refusal::from) };
-    let (card, run) = match asking.run.clone() {
-        Some(run) => (card, run),
-        None => {
-            let run: Arc<str> = RunId::random().as_str().into();
-            (note(Event::Disputed { run: run.clone() }).await?, run)
-        }
+    let (card, run) = if let Some(run) = asking.run.clone() {
+        (card, run)
+    } else {
+        let run: Arc<str> = RunId::random().as_str().into();
+        (note(Event::Disputed { run: run.clone() }).await?, run)
     };
     let commit = card.branch.head.as_deref().unwrap_or("none");
     let question = format!(

@@ -18,7 +18,7 @@ use crate::{app::App, config, exit::Refusal};
 /// The repository that the command is called in, if it is in one.
 pub(super) async fn repository() -> Result<Option<Repository>> {
     let environment: Vec<_> = config::environment().collect();
-    match Repository::open(&std::env::current_dir()?, environment.into_iter()).await {
+    match Repository::open(&std::env::current_dir()?, environment).await {
         Ok(repository) => Ok(Some(repository)),
         Err(GitError::NotARepository(_)) => Ok(None),
         Err(error) => Err(error.into()),
