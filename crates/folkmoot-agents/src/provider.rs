@@ -214,6 +214,13 @@ impl Providers {
         Providers { entries: known.chain(own).collect(), path: env("PATH") }
     }
 
+    /// The variables that hold keys of providers, well-known or configured, whether they are set or not.
+    pub fn key_variables(&self) -> impl Iterator<Item = String> {
+        let known = KNOWN.iter().flat_map(|known| known.variables("API_KEY"));
+        let configured = self.entries.iter().filter_map(|it| it.status.key_variable.clone());
+        known.chain(configured)
+    }
+
     /// What there is to say about each provider, the well-known ones first.
     pub fn statuses(&self) -> impl Iterator<Item = &ProviderStatus> {
         self.entries.iter().map(|entry| &entry.status)

@@ -293,6 +293,7 @@ impl Config {
             built_in: built_in(&providers),
             programs: self.aliases.iter().filter_map(program).collect(),
             providers: providers.statuses().map(|status| status.name.clone()).collect(),
+            keys: providers.key_variables().collect(),
             prices: self.prices.clone(),
             max_output_tokens: self.max_output_tokens.clone(),
             context_windows: self.context_windows.clone(),

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use thiserror::Error;
 
 use crate::{
-    call::{Call, Fault},
+    call::{Call, Fault, Outcome},
     event::{Event, Origin, Record},
     key::Key,
     known::{Entry, Known},
@@ -169,7 +169,7 @@ pub fn fork(origin: &str, records: &[Record], change: &Change, wall: u64) -> Vec
     let is_asked_again = |key: &Key, entry: &Entry| {
         retry.as_ref().is_some_and(|retry| retry.asks(old.known(), key, entry))
     };
-    let may_keep = |key: &Key, entry: &Entry| {
+    let kept = |key: &Key, entry: &Entry| {
         let is_touched = changed.as_ref().is_none_or(|changed| changed.touches(&entry.call));
         // What a turn of a team comes to follows from the calls below it, unless it was cut off: then
         // it stands as long as nothing below is to go otherwise.
@@ -178,19 +178,20 @@ pub fn fork(origin: &str, records: &[Record], change: &Change, wall: u64) -> Vec
             is_asked_again(key, entry) || answers.iter().any(|(answered, _)| answered == key)
         };
         let stands = || entry.withdrawn && !old.known().below(key).any(goes_otherwise);
-        let is_kept = !is_touched && !is_asked_again(key, entry) && is_answer(entry);
-        is_kept && (!is_of_team || stands())
+        let may_be = !is_touched && !is_asked_again(key, entry) && (!is_of_team || stands());
+        taken(entry, retry.is_some()).filter(|_| may_be)
     };
     // Turns of teams are concluded in their place among the answers.
-    let kept = old.known().iter().filter(|(key, it)| it.call.is_of_team() || may_keep(key, it));
-    let mut rest: BTreeSet<u64> = kept.map(|(_, entry)| entry.settled).collect();
+    let all = old.known().iter();
+    let all = all.filter(|(key, it)| it.call.is_of_team() || kept(key, it).is_some());
+    let mut rest: BTreeSet<u64> = all.map(|(_, entry)| came(entry)).collect();
     loop {
         let concluded = fork.conclude(spec);
         if !concluded.is_empty() {
             for key in concluded {
-                let came =
+                let told =
                     |known: &Known| known.get(key.as_str()).and_then(|it| it.outcome.clone());
-                if came(fork.run.known()) != came(old.known()) {
+                if told(fork.run.known()) != told(old.known()) {
                     amended.insert(key.clone());
                 }
                 fork.amend(&key, answers, &mut amended);
@@ -200,22 +201,23 @@ pub fn fork(origin: &str, records: &[Record], change: &Change, wall: u64) -> Vec
         let mut found = fork.wanted(spec, |key, call| {
             let entry = old.known().get(key.as_str()).filter(|entry| is_same(&entry.call, call))?;
             let is_made_anew = entry.call.sources().any(|source| amended.contains(source));
-            (may_keep(key, entry) && !is_made_anew).then_some(entry)
+            let outcome = kept(key, entry).filter(|_| !is_made_anew)?;
+            Some((entry, outcome))
         });
-        found.sort_by_key(|(_, entry)| entry.settled);
+        found.sort_by_key(|(_, (entry, _))| came(entry));
         let mut found = found.into_iter();
-        let Some((key, entry)) = found.next() else { return fork.events };
+        let Some((key, (entry, outcome))) = found.next() else { return fork.events };
         // What came before and is not wanted by now never will be.
-        rest = rest.split_off(&(entry.settled + 1));
-        fork.inherit(&key, entry);
+        rest = rest.split_off(&came(entry).saturating_add(1));
+        fork.inherit(&key, entry, outcome);
         fork.amend(&key, answers, &mut amended);
         // What comes before the next one may be wanted only now.
-        for (key, entry) in found {
-            if rest.first() != Some(&entry.settled) {
+        for (key, (entry, outcome)) in found {
+            if rest.first() != Some(&came(entry)) {
                 break;
             }
             rest.pop_first();
-            fork.inherit(&key, entry);
+            fork.inherit(&key, entry, outcome);
             fork.amend(&key, answers, &mut amended);
         }
     }
@@ -282,19 +284,18 @@ impl Fork {
     fn wanted<'a>(
         &self,
         spec: &Spec,
-        find: impl Fn(&Key, &Call) -> Option<&'a Entry>,
-    ) -> Vec<(Key, &'a Entry)> {
+        find: impl Fn(&Key, &Call) -> Option<(&'a Entry, Outcome)>,
+    ) -> Vec<(Key, (&'a Entry, Outcome))> {
         let wants = scope::think(spec.program(), spec, self.run.known(), false).wants;
         let is_fresh = |want: &Want| self.run.known().get(want.key.as_str()).is_none();
         let fresh = wants.into_iter().filter(is_fresh);
         fresh
-            .filter_map(|want| find(&want.key, &want.call).map(|entry| (want.key, entry)))
+            .filter_map(|want| find(&want.key, &want.call).map(|found| (want.key, found)))
             .collect()
     }
 
     /// Takes a call over, under its number in the fork.
-    fn inherit(&mut self, key: &Key, entry: &Entry) {
-        let Some(outcome) = entry.outcome.clone() else { return };
+    fn inherit(&mut self, key: &Key, entry: &Entry, outcome: Outcome) {
         let next = self.run.next_number(&entry.call);
         let is_numbered = !self.is_numbered_on && !entry.call.is_of_team();
         let nth = if is_numbered { next } else { entry.nth };
@@ -303,10 +304,20 @@ impl Fork {
     }
 }
 
-/// Whether the world answered it, with an answer or a failure of its own.
-fn is_answer(entry: &Entry) -> bool {
+/// When a call was settled; one that never was comes last.
+fn came(entry: &Entry) -> u64 {
+    if entry.is_open() { u64::MAX } else { entry.settled }
+}
+
+/// What is taken over of a call, if anything is: an answer of the world or a failure of its own, and of a
+/// tool that must not be used twice also that nobody knows whether it did its work. Another attempt knows
+/// no more of one that was under way when its origin was left (rules.md 7.3, 11.3).
+fn taken(entry: &Entry, is_retry: bool) -> Option<Outcome> {
+    let is_once = matches!(entry.call, Call::Tool { .. }) && !entry.call.is_repeatable();
     match &entry.outcome {
-        Some(Ok(_) | Err(Fault::Failed { .. } | Fault::TimedOut)) => true,
+        Some(Ok(_) | Err(Fault::Failed { .. } | Fault::TimedOut)) => entry.outcome.clone(),
+        Some(Err(Fault::Lost)) if is_once => entry.outcome.clone(),
+        None if is_once && is_retry => Some(Err(Fault::Lost)),
         Some(Err(
             Fault::Deadline
             | Fault::Cancelled
@@ -314,7 +325,7 @@ fn is_answer(entry: &Entry) -> bool {
             | Fault::Lost
             | Fault::Unwanted,
         ))
-        | None => false,
+        | None => None,
     }
 }
 

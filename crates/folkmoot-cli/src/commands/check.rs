@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use folkmoot_core::{
     bounds::Bounds,
-    check,
+    check::{self, Checked},
     diagnostic::{Diagnostic, Severity},
     programs::roles::Role,
     spec::Collaboration,
@@ -70,6 +70,10 @@ impl Check {
                 team.tell_people(app);
                 if let Some(line) = sound(team) {
                     app.print(&line);
+                    for (name, reached) in servers(team) {
+                        let line = format!("agents may use the MCP server {name}: {reached}");
+                        app.print(&app.page().line(&line));
+                    }
                 }
             }
             all if app.wants_json() => {
@@ -100,6 +104,7 @@ impl Report {
                 let unusable = team.unusable(Severity::Warning);
                 team.checked.diagnostics.extend(unusable);
                 team.leave_out_unusable();
+                team.warn_of_exposed(app);
                 Ok(team)
             }
             Err(error) => match error.downcast::<Refusal>()? {
@@ -181,6 +186,11 @@ fn report(team: &Team) -> Value {
         "bounds": team.checked.bounds,
         "agents": agents,
     });
+    let servers = servers(team);
+    if !servers.is_empty() {
+        let shown = |(name, reached): (_, String)| json!({ "name": name, "reached": reached });
+        found["servers"] = servers.into_iter().map(shown).collect();
+    }
     let mut stages = Vec::new();
     for (name, graph) in team.checked.graphs() {
         let termination = graph.termination.clone();
@@ -201,6 +211,25 @@ fn report(team: &Team) -> Value {
         found["stages"] = json!(stages);
     }
     found
+}
+
+/// The MCP servers that a run may start or contact, and what that is of each.
+fn servers(team: &Team) -> Vec<(String, String)> {
+    let Checked { team, workplace, .. } = &team.checked;
+    let all = team.all();
+    let is_needed = |name: &&std::sync::Arc<str>| {
+        all.iter().any(|agent| {
+            let of = agent.id.team();
+            let own = if of.is_empty() {
+                Some(&***name)
+            } else {
+                name.strip_prefix(of).and_then(|it| it.strip_prefix('/'))
+            };
+            own.is_some_and(|own| agent.servers.iter().any(|it| **it == *own))
+        })
+    };
+    let needed = workplace.servers.iter().filter(|(name, _)| is_needed(name));
+    needed.map(|(name, server)| (name.to_string(), server.reached())).collect()
 }
 
 /// An agent as programs read it.

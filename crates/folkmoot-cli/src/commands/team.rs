@@ -309,7 +309,11 @@ impl Team {
             if is_sent { Err(sent) } else { place(name) }
         };
         let read = |name: &str| read_text(&within(name)?);
-        let list = |name: &str| names_in(&within(name)?);
+        let list = |name: &str| {
+            let from = within(name)?;
+            stays(&folder, name, &from)?;
+            names_in(&from)
+        };
         let variable = |name: &str| config::variable(name).filter(|_| !is_sent);
         let checked = check::check(&Input {
             source,
@@ -445,6 +449,7 @@ impl Team {
     /// The spec of a run that asks its models, or the exit of a command that has told what is wrong.
     pub(crate) fn spec(mut self, app: &App) -> std::result::Result<Spec, Exit> {
         self.look();
+        self.warn_of_exposed(app);
         Ok(in_its_folder(self.rehearsed_spec(app)?))
     }
 
@@ -456,6 +461,16 @@ impl Team {
             (Some(spec), None) => Ok(in_its_folder(spec)),
             (_, Some(refusal)) => Err(refusal),
             (None, None) => Err(Refusal::new("failed", "the team cannot be run")),
+        }
+    }
+
+    /// Warns if its programs may change the record of its runs.
+    pub(crate) fn warn_of_exposed(&mut self, app: &App) {
+        let Some(told) = self.exposed(app) else { return };
+        let warning = Warning { code: told.code.into(), message: told.message.as_str().into() };
+        self.checked.diagnostics.push(told);
+        if let Some(spec) = &mut self.checked.spec {
+            spec.warnings.push(warning);
         }
     }
 
@@ -478,6 +493,30 @@ impl Team {
                 Refusal::all(request.refusals(refused.clone(), found, &self.targets))
             }
         }
+    }
+
+    /// That the file in which runs are kept lies where programs of agents may write, if it does.
+    fn exposed(&self, app: &App) -> Option<Diagnostic> {
+        let spec = self.checked.spec.as_ref()?;
+        let sandbox = spec.workspace.as_ref()?.sandbox;
+        let real = |path: &Path| path.ancestors().find_map(|path| path.canonicalize().ok());
+        let store = std::path::absolute(app.state_file().ok()?).ok()?;
+        let workspace = self.checked.workplace.workdir.as_deref().unwrap_or(".");
+        let is_inside = real(&store)?.starts_with(real(&std::path::absolute(workspace).ok()?)?);
+        let all = spec.team.all();
+        let runs_programs = |agent: &&Agent| {
+            let is_program = matches!(agent.target, Target::Cli(_) | Target::Acp(_));
+            let writes = ["shell", "file.write"].into_iter().any(|it| agent.is_granted(it));
+            if is_program { writes } else { agent.is_granted("shell") || !agent.servers.is_empty() }
+        };
+        let agent = all.iter().find(runs_programs).filter(|_| sandbox > Sandbox::ReadOnly)?;
+        let message = format!(
+            "the runs are kept inside the workspace, in {}, where programs of {} may change them",
+            store.display(),
+            agent.name
+        );
+        let help = "keep them elsewhere: --db FILE, or FOLKMOOT_DB".to_owned();
+        is_inside.then(|| Diagnostic::warning("exposed_store", message).help(help))
     }
 
     /// That the workspace is not there, if it is named and is not.
@@ -702,6 +741,30 @@ fn names_in(folder: &Path) -> Result<Vec<String>, String> {
     let mut names: Vec<String> = names.filter(|name| !name.contains(['\n', '\r'])).collect();
     names.sort();
     Ok(names)
+}
+
+/// Refuses a folder beside the team file that leads out of where that stands, itself or by a file in it:
+/// those files nobody named. A folder elsewhere is one that the user chose.
+fn stays(beside: &Path, name: &str, folder: &Path) -> Result<(), String> {
+    if name.starts_with("~/") {
+        return Ok(());
+    }
+    let real = |path: &Path| {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        path.canonicalize().map_err(|error| error.to_string())
+    };
+    let is_inside = Path::new(name)
+        .components()
+        .all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
+    let root = real(if is_inside { beside } else { folder })?;
+    let outside = |path: &Path| path.canonicalize().is_ok_and(|path| !path.starts_with(&root));
+    if outside(folder) {
+        return Err("it is a link that leads out of the workspace".to_owned());
+    }
+    match names_in(folder)?.into_iter().find(|name| outside(&folder.join(name))) {
+        Some(name) => Err(format!("{name} is a link that leads out of the workspace")),
+        None => Ok(()),
+    }
 }
 
 /// The text of a file beside the team file.

@@ -132,3 +132,61 @@ fn an_agent_file_of_codex_is_imported_likewise() {
     assert_eq!(report["errors"][0]["file"], ".codex/agents/r.toml");
     assert_eq!(report["errors"][0]["line"], 1);
 }
+
+#[test]
+fn a_file_that_narrows_its_agent_in_a_wrong_way_is_an_error_and_never_grants_all() {
+    for (text, code) in [
+        ("---\nname: r\ntools: Read\nAct.\n", "bad_front_matter"),
+        ("\n---\nname: r\ntools: Read\n---\nAct.\n", "bad_front_matter"),
+        ("---\nname: r\nTools: Read\n---\nAct.\n", "unknown_field"),
+        ("---\nname: r\ntool: Read\n---\nAct.\n", "unknown_field"),
+        ("---\nname: r\nallowed-tools: Read\n---\nAct.\n", "unknown_field"),
+        ("---\nname: r\ndisallowed_tools: Bash\n---\nAct.\n", "unknown_field"),
+        ("---\nname: r\nmax_turns: 3\n---\nAct.\n", "unknown_field"),
+        ("---\nname: r\ntools:\n---\nAct.\n", "bad_value"),
+        ("---\nname: r\ndisallowedTools:\n---\nAct.\n", "bad_value"),
+        ("---\nname: r\ndisallowedTools: bash\n---\nAct.\n", "unknown_tool"),
+    ] {
+        let report = checked(TEAM, &[(".claude/agents/reviewer.md", text)]);
+        assert_eq!(codes(&report["errors"]), [code], "{text}: {report}");
+        assert_eq!(report["errors"][0]["file"], ".claude/agents/reviewer.md");
+        assert!(report["errors"][0]["help"].is_string(), "{report}");
+    }
+    let report = reviewer("name: r\nhooks: {}\ntools: Read\ndisallowedTools: [Task, WebSearch]\n");
+    assert_eq!(report["valid"], true, "{report}");
+    let team = TEAM.replace(".claude/agents/reviewer.md", ".codex/agents/r.toml");
+    for text in ["name = \"r\"\nsandbox-mode = \"read-only\"\n", "name = \"r\"\nsandbox_mode = 3\n"]
+    {
+        let report = checked(&team, &[(".codex/agents/r.toml", text)]);
+        assert_eq!(report["valid"], false, "{text}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_in_a_folder_of_agents_that_leads_out_is_refused_and_one_that_is_named_is_followed() {
+    use std::os::unix::fs::symlink;
+
+    let team =
+        "agents_from: .claude/agents\nmodel: demo/demo\ncollaboration: { strategy: sequential }\n";
+    let bench = Bench::new();
+    bench.write_all(&[
+        ("outside.md", "---\nname: o\ntools: Read\n---\nDo.\n"),
+        ("project/shared/a.md", "---\nname: a\ntools: Read\n---\nDo.\n"),
+        ("project/.claude/agents/b.md", "---\nname: b\ntools: Read\n---\nDo.\n"),
+        ("project/team.yaml", team),
+    ]);
+    let link =
+        |to: &str, at: &str| symlink(bench.path(to), bench.path(at)).expect("it can be made");
+    link("project/shared/a.md", "project/.claude/agents/a.md");
+    bench.call(["check", "project/team.yaml"]).must_be(0);
+    link("outside.md", "project/.claude/agents/c.md");
+    let report = bench.call(["check", "project/team.yaml", "--json"]).must_be(2).json();
+    let error = &report["errors"][0];
+    assert_eq!((&error["code"], &error["line"]), (&json!("bad_file"), &json!(1)), "{report}");
+    let message = error["message"].as_str().unwrap_or_default();
+    assert!(message.contains("c.md is a link that leads out of the workspace"), "{message}");
+    let named = "agents: [{ file: .claude/agents/c.md, demo: true }]\ncollaboration: { strategy: sequential }\n";
+    bench.write("project/team.yaml", named);
+    bench.call(["check", "project/team.yaml"]).must_be(0);
+}

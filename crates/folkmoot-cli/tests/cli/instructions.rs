@@ -143,3 +143,20 @@ fn a_workspace_that_is_not_there_is_refused_before_anything_is_asked() {
         fs::remove_file(bench.path("runs.db")).expect("it is there");
     }
 }
+
+#[test]
+fn it_is_told_if_programs_of_agents_may_change_where_runs_are_kept() {
+    for (sandbox, grants, is_told) in
+        [("full", "[shell]", true), ("full", "[file]", false), ("read-only", "[shell]", false)]
+    {
+        let agent = format!("{{ name: a, script: {{ replies: [done] }}, grants: {grants} }}");
+        let bench = Bench::with_team(&format!(
+            "sandbox: {sandbox}\nagents: [{agent}]\ncollaboration: {{ strategy: sequential }}\n"
+        ));
+        let checked = bench.call(["check", "team.yaml", "--json"]).must_be(0).json();
+        let result = bench.call(["run", "team.yaml", "Go", "--json"]).must_be(0).json();
+        for told in [&checked, &result] {
+            assert_eq!(told["warnings"].to_string().contains("exposed_store"), is_told, "{told}");
+        }
+    }
+}

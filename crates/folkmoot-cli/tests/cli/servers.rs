@@ -93,6 +93,7 @@ fn a_script_uses_a_server_of_the_workspace_and_only_a_run_starts_it() {
     let bench = with_server(TEAM);
     let checked = bench.call(["check", "team.yaml", "--json"]).must_be(0).json();
     assert_eq!(checked["agents"][0]["grants"], json!(["mcp.stub"]));
+    assert_eq!(checked["servers"], json!([{ "name": "stub", "reached": "/bin/sh" }]));
     bench.call(["simulate", "team.yaml", "Say hello"]).must_be(0);
     bench.call(["plan", "team.yaml", "Say hello"]).must_be(0);
     assert_eq!(starts(&bench), (0, 0));
@@ -213,8 +214,9 @@ fn a_server_that_cannot_be_started_is_told_of_and_the_run_goes_on() {
     let bench =
         Bench::with_team(&format!("mcp_servers: {{ stub: {{ command: /no/such }} }}\n{TEAM}"));
     let result = bench.call(["run", "team.yaml", "Say hello", "--json"]).must_be(0).json();
-    let warning = &result["warnings"][0];
-    assert_eq!(warning["code"], "mcp_server_unavailable");
+    let mut warnings = result["warnings"].as_array().expect("a list").iter();
+    let warning = warnings.find(|it| it["code"] == "mcp_server_unavailable");
+    let warning = warning.expect("it is told");
     let message = warning["message"].as_str().unwrap_or_default();
     assert!(message.contains("/no/such of MCP server stub cannot be run: "), "{message}");
 }

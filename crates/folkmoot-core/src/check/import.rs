@@ -189,11 +189,28 @@ impl Said<'_> {
         self.told.push(told);
     }
 
-    /// Tells of a field that means nothing here.
-    fn unknown(&mut self, field: &str, known: &[&str], at: Option<crate::diagnostic::Span>) {
-        let message = format!("unknown field {}: it is left out", quoted(field));
-        let help = names::suggestion(field, known.iter().copied());
-        let mut told = Diagnostic::warning("unknown_field", message).help(help);
+    /// Tells of a field that means nothing here. One that may be meant for one of `limits` is an error.
+    fn unknown(
+        &mut self,
+        field: &str,
+        known: &[&str],
+        limits: &[&str],
+        at: Option<crate::diagnostic::Span>,
+    ) {
+        // Other programs tell neither case nor hyphens apart in the names of some fields.
+        let loose = names::loosened(field);
+        let meant = known.iter().find(|name| names::loosened(name) == loose).copied();
+        let near = meant.or_else(|| names::nearest(field, known.iter().chain(limits).copied()));
+        let mut told = match near.filter(|near| limits.contains(near)) {
+            Some(_) => {
+                Diagnostic::error("unknown_field", format!("unknown field {}", quoted(field)))
+            }
+            None => {
+                let message = format!("unknown field {}: it is left out", quoted(field));
+                Diagnostic::warning("unknown_field", message)
+            }
+        };
+        told = told.help(near.map(|near| format!("did you mean \"{near}\"?")));
         told.at = at;
         self.told.push(told);
     }

@@ -25,6 +25,9 @@ const TIMES: Times = Times {
     start: Some(Duration::from_secs(30)),
 };
 
+/// The key of a team file under which its servers stand.
+const TEAM_KEY: &str = "mcp_servers";
+
 /// The longest name of a server, in characters.
 const LONGEST_NAME: usize = 64;
 
@@ -65,6 +68,23 @@ pub struct Times {
     pub idle: Option<Duration>,
     /// To start and tell its tools.
     pub start: Option<Duration>,
+}
+
+impl Server {
+    /// What is started or contacted, as far as it holds no secret: a program without its arguments, or the
+    /// host and port of an address.
+    pub fn reached(&self) -> String {
+        match &self.via {
+            Via::Command { command, .. } => {
+                command.first().map(ToString::to_string).unwrap_or_default()
+            }
+            Via::Http { url, .. } => {
+                let behind = url.split_once("://").map_or(&**url, |(_, behind)| behind);
+                let host = behind.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+                host.rsplit_once('@').map_or(host, |(_, host)| host).to_owned()
+            }
+        }
+    }
 }
 
 impl fmt::Debug for Server {
@@ -175,8 +195,13 @@ impl Found {
         text: &str,
         input: &Input<'_>,
     ) {
-        let asked = RefCell::new(Vec::new());
+        let (asked, withheld) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
         let variable = |name: &str| {
+            // Whoever wrote the workspace may read what its servers are sent (agents.md §4).
+            if input.catalog.keys.contains(name) {
+                withheld.borrow_mut().push(name.to_owned());
+                return Some("withheld".to_owned());
+            }
             let value = (input.variable)(name);
             asked.borrow_mut().extend(value.iter().filter(|_| is_secret(name)).cloned());
             value
@@ -188,6 +213,15 @@ impl Found {
         wrong.retain(|told| told.code != "unknown_key");
         let place = Place { span: origin.span(), path: name.clone() };
         let server = server(name, &place, &fields, &mut wrong);
+        for key in withheld.into_inner() {
+            let message = format!(
+                "MCP server {name} asks for {key}, the key of a model: no workspace gets it"
+            );
+            let help = format!(
+                "if it is to have it, set the server up in the team file, under {TEAM_KEY}"
+            );
+            wrong.push(Diagnostic::error("withheld_key", message).at(&place).help(help));
+        }
         self.add(name, server.filter(|_| wrong.is_empty()));
         let wrong = wrong.into_iter().map(|told| (Some(name.clone()), elsewhere(told, text)));
         self.faults.extend(wrong);

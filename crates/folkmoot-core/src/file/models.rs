@@ -33,6 +33,8 @@ pub struct Catalog {
     pub programs: BTreeMap<String, Target>,
     /// The providers that can be reached, besides `demo`.
     pub providers: BTreeSet<String>,
+    /// The variables that hold their keys, set or not.
+    pub keys: BTreeSet<String>,
     /// Prices, where known, by `provider/model`.
     pub prices: BTreeMap<String, Price>,
     /// The most tokens one reply may have, where set, by `provider/model`.

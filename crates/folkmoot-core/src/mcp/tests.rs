@@ -12,6 +12,7 @@ use crate::{
     key::Key,
     programs::{Broadcast, Clocks},
     replay,
+    replay::{Change, Retry, fork},
     run::Run,
     sim::{Happening, Sim, World},
     spec::{Collaboration, Spec},
@@ -253,6 +254,33 @@ fn a_crash_repeats_a_call_only_if_its_server_says_that_it_can_be_repeated() {
     let last = calls.last().expect("the model is told").request.messages.last().cloned();
     let last = last.expect("a result");
     assert!(last.content.contains("error: interrupted, outcome unknown"), "{}", last.content);
+}
+
+#[test]
+fn another_attempt_uses_no_tool_again_whose_outcome_a_crash_left_unknown_unless_it_is_named() {
+    let replies = vec![wants(&["mcp.s.look", "mcp.s.change"]), text("A")];
+    let sim = play(team(vec![member("a", replies)], 1));
+    let asked = |record: &crate::event::Record| matches!(&record.event, Event::Asked { key, .. } if key.as_str().ends_with("tool-2"));
+    let cut = sim.log.iter().position(asked).expect("it was asked") + 1;
+    let mut resumed =
+        Sim::resume(sim.spec.clone(), Run::fold(&sim.log[..cut]), sim.log[..cut].to_vec(), 0);
+    resumed.feed(Event::Resumed { wall: 0 }, &mut Scripted);
+    let resumed = resumed.finish(&mut Scripted);
+    let attempt = |log: &[crate::event::Record], from: Option<&str>| {
+        let retry = Some(Retry { from: from.map(Key::parse), prompt: None });
+        let (at, spec) = (log.last().expect("it began").seq, sim.spec.clone());
+        let change = Change { at, spec: spec.clone(), answers: Vec::new(), retry };
+        let mut attempt = Sim::resume(spec, Run::default(), Vec::new(), 0);
+        attempt.feed_all(fork("first", log, &change, 0), &mut Scripted);
+        let attempt = attempt.finish(&mut Scripted);
+        let tool = attempt.run.known().get("round-1/a/tool-2").expect("it is known").clone();
+        let is_used = attempt.log.iter().any(asked);
+        (is_used, tool.fault() == Some(&Fault::Lost))
+    };
+    for log in [&sim.log[..cut], &resumed.log] {
+        assert_eq!(attempt(log, None), (false, true));
+    }
+    assert_eq!(attempt(&resumed.log, Some("round-1/a/tool-2")), (true, false));
 }
 
 /// A world whose server takes its time.

@@ -50,6 +50,7 @@ fn catalog() -> Catalog {
         built_in: [].into(),
         programs: [].into(),
         providers: ["openai", "anthropic"].map(str::to_owned).into(),
+        keys: ["OPENAI_API_KEY", "MY_KEY"].map(str::to_owned).into(),
         prices: [("openai/gpt".to_owned(), price)].into(),
         max_output_tokens: [("openai/gpt".to_owned(), 4096)].into(),
         context_windows: [("openai/gpt".to_owned(), 128_000)].into(),

@@ -141,3 +141,22 @@ mcp_servers: { s: { command: x } }
     let of = |name: &str| spec.team.agent(&name.into()).servers.len();
     assert_eq!(["explorer", "planner", "coder", "general"].map(of), [1, 0, 0, 1]);
 }
+
+#[test]
+fn no_server_of_a_workspace_gets_the_key_of_a_model() {
+    for (via, key) in [
+        (r#""url": "https://x/mcp", "headers": { "X": "${OPENAI_API_KEY}" }"#, "OPENAI_API_KEY"),
+        (r#""url": "https://x/${OPENAI_API_KEY}""#, "OPENAI_API_KEY"),
+        (r#""command": "x", "env": { "A": "a${MY_KEY:-b}" }"#, "MY_KEY"),
+        (r#""command": "x", "args": ["${MY_KEY}"]"#, "MY_KEY"),
+    ] {
+        let json = format!("{{ \"mcpServers\": {{\n \"e\": {{ {via} }} }} }}");
+        let checked = with("agents: [{ name: a, script: {}, grants: ['*'] }]", &json).check();
+        assert!(checked.spec.is_none() && checked.workplace.servers.is_empty());
+        let told: Vec<_> = checked.diagnostics.iter().map(|it| (it.code, &*it.message)).collect();
+        let message = format!(
+            ".mcp.json:2:2: MCP server e asks for {key}, the key of a model: no workspace gets it"
+        );
+        assert_eq!(told, [("withheld_key", &*message)]);
+    }
+}

@@ -28,11 +28,15 @@ pub(super) fn entries(said: &mut Said<'_>) -> Vec<Entry> {
         }
     };
     for field in table.keys().filter(|field| !FIELDS.contains(&&***field)) {
-        said.unknown(field, &FIELDS, None);
+        said.unknown(field, &FIELDS, &["sandbox_mode"], None);
     }
     let text = |key: &str| table.get(key).and_then(Value::as_str).map(str::to_owned);
     for field in FIELDS.into_iter().filter(|key| table.contains_key(*key) && text(key).is_none()) {
-        said.warn("bad_value", format!("{field} is no text: it is left out"), None);
+        if field == "sandbox_mode" {
+            said.told.push(Diagnostic::error("bad_value", "sandbox_mode is no text"));
+        } else {
+            said.warn("bad_value", format!("{field} is no text: it is left out"), None);
+        }
     }
     let name = text("name").unwrap_or_else(|| said.stem().to_owned());
     let mut entries = vec![entry("name", Node::text(Origin::Implied, name))];

@@ -28,6 +28,37 @@ const TOOLS: [(&str, &str); 8] = [
     ("WebFetch", "fetch"),
 ];
 
+/// Those that narrow what the agent may do: what may have been meant as one of them is an error, for an
+/// agent must not be freer than its file wants it (rules.md 13.2).
+const LIMITS: [&str; 5] = ["tools", "disallowedTools", "maxTurns", "allowed-tools", "max-turns"];
+
+/// Fields and tools that mean something where such files come from, and nothing here.
+const ELSEWHERE: [&str; 10] = [
+    "permissionMode",
+    "hooks",
+    "skills",
+    "memory",
+    "effort",
+    "background",
+    "isolation",
+    "color",
+    "initialPrompt",
+    "version",
+];
+const TOOLS_ELSEWHERE: [&str; 11] = [
+    "Agent",
+    "AskUserQuestion",
+    "BashOutput",
+    "ExitPlanMode",
+    "KillShell",
+    "LS",
+    "MultiEdit",
+    "Skill",
+    "Task",
+    "TodoWrite",
+    "WebSearch",
+];
+
 const MARK: &str = "---";
 
 /// The most model calls that a turn may take here.
@@ -37,8 +68,13 @@ const MOST_STEPS: u64 = 1000;
 pub(super) fn entries(said: &mut Said<'_>) -> Vec<Entry> {
     let file = said.file.clone();
     let (front, body) = split(&file.text);
+    let is_open = front.is_none() && opens(&file.text);
     let fields = front.map(|front| read(said, front)).unwrap_or_default();
-    if front.is_none() {
+    if is_open {
+        let message = "its front matter does not stand between two lines of ---";
+        let help = "begin the file with one such line, and end the fields with another";
+        said.told.push(Diagnostic::error("bad_front_matter", message).help(help.to_owned()));
+    } else if front.is_none() {
         let message = "it has no front matter between two lines of ---: all of it is the prompt";
         said.warn("no_front_matter", message.to_owned(), None);
     }
@@ -47,8 +83,12 @@ pub(super) fn entries(said: &mut Said<'_>) -> Vec<Entry> {
         Some((scalar(&found.value)?.to_owned(), found.value.origin.span()))
     };
     for field in &fields {
-        if !FIELDS.contains(&&*field.key) {
-            said.unknown(&field.key, &FIELDS, field.origin.span());
+        if ELSEWHERE.contains(&&*field.key) {
+            let message =
+                format!("field {} means nothing here: it is left out", quoted(&field.key));
+            said.warn("unknown_field", message, field.origin.span());
+        } else if !FIELDS.contains(&&*field.key) {
+            said.unknown(&field.key, &FIELDS, &LIMITS, field.origin.span());
         }
     }
     let name = text("name").map_or_else(|| said.stem().to_owned(), |(name, _)| name);
@@ -91,6 +131,11 @@ fn split(text: &str) -> (Option<Span>, &str) {
         end += line.len();
     }
     (None, &text[bom..])
+}
+
+/// Whether a text begins with a mark, blank lines aside: then its author meant fields to follow.
+fn opens(text: &str) -> bool {
+    text.trim_start_matches('\u{feff}').trim_start().lines().next().map(str::trim_end) == Some(MARK)
 }
 
 /// The fields of the front matter; what is wrong with it is told where it stands.
@@ -144,8 +189,13 @@ fn listed(node: &Node) -> Vec<String> {
 
 /// What may be used: the tools that are listed, or all, without those that are not allowed.
 fn granted(said: &mut Said<'_>, tools: Option<&Entry>, denied: Option<&Entry>) -> Vec<String> {
-    let tools = tools.filter(|field| !field.value.is_null());
-    let denied = denied.filter(|field| !field.value.is_null());
+    for field in [tools, denied].into_iter().flatten().filter(|field| field.value.is_null()) {
+        let message = format!("{} names no tools", field.key);
+        let help = "name some, or leave the field out; [] is none".to_owned();
+        let mut told = Diagnostic::error("bad_value", message).help(help);
+        told.at = field.origin.span();
+        said.told.push(told);
+    }
     let mut forbidden = Vec::new();
     for name in denied.map(|field| listed(&field.value)).unwrap_or_default() {
         // What is forbidden in part is not granted at all.
@@ -154,7 +204,7 @@ fn granted(said: &mut Said<'_>, tools: Option<&Entry>, denied: Option<&Entry>) -
         let known = known.map(|(_, grant)| grant.to_owned()).or_else(|| of_server(whole));
         match known {
             Some(grant) => forbidden.push(grant),
-            None => unknown_tool(said, &name, denied),
+            None => unknown_tool(said, &name, denied, true),
         }
     }
     let mut grants: Vec<String> = Vec::new();
@@ -177,7 +227,7 @@ fn granted(said: &mut Said<'_>, tools: Option<&Entry>, denied: Option<&Entry>) -
                         said.warn("unknown_tool", message, field.value.origin.span());
                     }
                 } else {
-                    unknown_tool(said, &name, Some(field));
+                    unknown_tool(said, &name, Some(field), false);
                 }
             }
         }
@@ -217,7 +267,9 @@ fn of_server(name: &str) -> Option<String> {
     }
 }
 
-fn unknown_tool(said: &mut Said<'_>, name: &str, field: Option<&Entry>) {
+/// Tells of a tool that there is not here. If it is forbidden and may be another, that is an error: the
+/// other would stay granted.
+fn unknown_tool(said: &mut Said<'_>, name: &str, field: Option<&Entry>, is_forbidden: bool) {
     let whole = name.split('(').next().unwrap_or(name).trim();
     let is_narrowed = whole != name && TOOLS.into_iter().any(|(tool, _)| tool == whole);
     let message = if is_narrowed {
@@ -226,7 +278,12 @@ fn unknown_tool(said: &mut Said<'_>, name: &str, field: Option<&Entry>) {
         format!("unknown tool {}: it is left out", quoted(name))
     };
     let help = names::suggestion(name, TOOLS.into_iter().map(|(tool, _)| tool));
-    let mut told = Diagnostic::warning("unknown_tool", message).help(help);
+    let mut told = if is_forbidden && help.is_some() && !TOOLS_ELSEWHERE.contains(&whole) {
+        Diagnostic::error("unknown_tool", format!("unknown tool {}", quoted(name)))
+    } else {
+        Diagnostic::warning("unknown_tool", message)
+    };
+    told = told.help(help);
     told.at = field.and_then(|field| field.value.origin.span());
     said.told.push(told);
 }
