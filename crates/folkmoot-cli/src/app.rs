@@ -208,7 +208,8 @@ impl App {
         let gates = Arc::new(Inspector::new(config::environment()));
         let controllers = Arc::new(Starter::new(config::environment()));
         let engine = engine.with_gates(gates).with_controllers(controllers);
-        Ok(engine.with_snapshots(Arc::new(self.archive()?)).keeping(&self.secrets))
+        let engine = engine.with_mail(&self.owner()?).keeping(&self.secrets);
+        Ok(engine.with_snapshots(Arc::new(self.archive()?)))
     }
 
     /// Where the files of workspaces are kept: beside the file in which runs are kept.

@@ -30,7 +30,7 @@ use folkmoot_core::{
     },
     run::Run,
     sim::{Happening, Sim, World},
-    spec::{Collaboration, Spec},
+    spec::{Collaboration, Mail, Spec},
     team::{Agent, AgentId, Model, Target, Team},
     time::Duration,
 };
@@ -84,6 +84,7 @@ fn measure(people: usize, tasks: usize, how: impl FnOnce(Vec<AgentId>) -> Collab
         workspace: None,
         warnings: Vec::new(),
         recipe: None,
+        mail: Mail::Unknown,
     });
     let shape = spec.collaboration.name();
     // Cargo passes flags of its own.

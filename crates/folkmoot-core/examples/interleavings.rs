@@ -12,7 +12,7 @@ use folkmoot_core::{
     programs::{Broadcast, Clocks, Sequential},
     run::Run,
     sim::{Happening, Random, Sim, World, audit::Audit},
-    spec::{Collaboration, Spec},
+    spec::{Collaboration, Mail, Spec},
     team::{Agent, AgentId, Model, Nested, Target, Team},
     time::Duration,
 };
@@ -70,6 +70,7 @@ fn team(random: &mut Random, depth: u64) -> Spec {
         workspace: None,
         warnings: Vec::new(),
         recipe: None,
+        mail: Mail::Unknown,
     }
 }
 

@@ -14,7 +14,7 @@ use folkmoot_core::{
     programs::{Broadcast, Clocks, Debate},
     run::Run,
     sim::{Happening, World, hazard::Hazards, survey::Survey, weather::Weather},
-    spec::{Collaboration, Spec},
+    spec::{Collaboration, Mail, Spec},
     team::{Agent, AgentId, DEMO_USAGE, Target, Team},
     time::Duration,
 };
@@ -44,6 +44,7 @@ fn measure(shape: &str, collaboration: Collaboration) {
         workspace: None,
         warnings: Vec::new(),
         recipe: None,
+        mail: Mail::Unknown,
     });
     let bounds = Bounds::of(&spec.collaboration, &spec.team, &spec.limits, Some(&spec.task));
     for (sky, hazards) in [("clear", Hazards::default()), ("faults", Hazards::all())] {

@@ -27,6 +27,9 @@ pub struct Change {
     /// The run in which it was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Arc<str>>,
+    /// The call that made it: it makes it once, however often it is carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Arc<str>>,
     /// What changed.
     #[serde(flatten)]
     pub what: What,
@@ -97,6 +100,8 @@ pub struct Board {
     entries: Vec<Entry>,
     cells: BTreeMap<Arc<str>, Cell>,
     version: u64,
+    /// What calls of runs changed last, by run and call, with its number; of a cell, its version then.
+    made: BTreeMap<(Arc<str>, Arc<str>), (u64, What)>,
 }
 
 /// What stands on a board since some change.
@@ -181,6 +186,18 @@ impl Board {
         Delta { version: self.version, entries, cells, more }
     }
 
+    /// The number that a change has got already, if this very call made it before: of an entry that of
+    /// the change, of a cell its version then.
+    pub fn made(
+        &self,
+        run: Option<&Arc<str>>,
+        call: Option<&Arc<str>>,
+        what: &What,
+    ) -> Option<u64> {
+        let (number, made) = self.made.get(&(run?.clone(), call?.clone()))?;
+        (made == what).then_some(*number)
+    }
+
     /// Whether an entry may be added.
     pub fn post(&self, post: &Post) -> Result<(), Refused> {
         name("topic", &post.topic)?;
@@ -224,7 +241,14 @@ impl Board {
     /// Folds a change.
     pub fn apply(&mut self, change: Change) {
         self.version += 1;
-        let (seq, Change { at, author, run, what }) = (self.version, change);
+        let (seq, Change { at, author, run, call, what }) = (self.version, change);
+        if let Some((run, call)) = run.clone().zip(call) {
+            let number = match &what {
+                What::Posted(_) => seq,
+                What::Set { key, .. } => self.cells.get(key).map_or(0, |cell| cell.version) + 1,
+            };
+            self.made.insert((run, call), (number, what.clone()));
+        }
         match what {
             What::Posted(post) => self.entries.push(Entry { seq, author, post, at, run }),
             What::Set { key, value } => {
@@ -250,7 +274,7 @@ mod tests {
     use super::*;
 
     fn change(author: &str, what: What) -> Change {
-        Change { at: 0, author: author.into(), run: None, what }
+        Change { at: 0, author: author.into(), run: None, call: None, what }
     }
 
     fn post(topic: &str, text: &str) -> Post {

@@ -269,6 +269,9 @@ pub enum Part {
         /// Who finds it.
         of: AgentId,
     },
+    /// The mail that came before this call, or before the one whose later target it asks, began
+    /// (messaging.md §2).
+    Mail(Key),
 }
 
 impl Part {
@@ -283,7 +286,8 @@ impl Part {
             | Part::Handed { .. }
             | Part::Memory(_)
             | Part::Findings(_)
-            | Part::Board { .. } => false,
+            | Part::Board { .. }
+            | Part::Mail(_) => false,
         }
     }
 
@@ -300,7 +304,8 @@ impl Part {
             | Part::Returned { .. }
             | Part::Told { .. }
             | Part::Memory(_)
-            | Part::Findings(_) => None,
+            | Part::Findings(_)
+            | Part::Mail(_) => None,
         }
     }
 
@@ -369,7 +374,7 @@ impl Prompt {
             | Part::Returned { key, .. }
             | Part::Findings(key) => std::slice::from_ref(key),
             Part::Memory(keys) | Part::Board { replies: keys, .. } => keys,
-            Part::Task | Part::Say(_) | Part::Told { .. } => &[],
+            Part::Task | Part::Say(_) | Part::Told { .. } | Part::Mail(_) => &[],
         });
         let before = self.parts.iter().filter_map(|part| part.board()?.0);
         self.continues.iter().chain(before).chain(quoted)

@@ -9,6 +9,7 @@ use thiserror::Error;
 use crate::{
     call::{Answer, Call, FailureKind, Fault, Limit, Outcome, Tokens, Usage},
     key::Key,
+    mail::Delivery,
     money::Money,
     spec::Spec,
     team::AgentId,
@@ -166,6 +167,17 @@ pub enum Event {
         #[serde(flatten)]
         files: Files,
     },
+    /// Mail came to an agent before a call of it begins (messaging.md §2); it begins only now, and quotes
+    /// the mail at its end.
+    Mailed {
+        /// The call.
+        key: Key,
+        /// The messages, oldest first.
+        mail: Vec<Delivery>,
+        /// What is set aside for the call now that it is longer, where a limit needs that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reserved: Option<Reservation>,
+    },
 
     /// A call is started.
     Asked {
@@ -240,7 +252,8 @@ impl Event {
             | Event::CancelRequested
             | Event::Ticked
             | Event::Woken { .. }
-            | Event::Saved { .. } => false,
+            | Event::Saved { .. }
+            | Event::Mailed { .. } => false,
         }
     }
 
@@ -259,6 +272,7 @@ impl Event {
             | Event::Ticked
             | Event::Woken { .. }
             | Event::Saved { .. }
+            | Event::Mailed { .. }
             | Event::Withdrawn { .. }
             | Event::Concluded { .. }
             | Event::Ended { .. } => None,
@@ -273,6 +287,7 @@ impl Event {
             | Event::Answered { key, .. }
             | Event::Amended { key, .. }
             | Event::Saved { key, .. }
+            | Event::Mailed { key, .. }
             | Event::Asked { key, .. }
             | Event::Refused { key, .. }
             | Event::Withdrawn { key, .. }

@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    call::{Call, Fault, Outcome, Reply, Usage},
+    call::{Call, Fault, Outcome, Part, Prompt, Reply, Usage},
     event::Reservation,
     key::Key,
+    mail::Delivery,
     time::Time,
 };
 
@@ -19,6 +20,8 @@ pub struct Known {
     replaced: Vec<(Key, Entry)>,
     /// What a person added to what is asked, by call.
     words: BTreeMap<Key, Arc<str>>,
+    /// The mail that came before calls began, by call, with the record that tells of it.
+    mail: BTreeMap<Key, (u64, Vec<Delivery>)>,
     /// Where an answer or a prompt was last changed, or an answer taken over; nothing asked later can
     /// be stale.
     pub(crate) amended: u64,
@@ -181,10 +184,10 @@ impl Known {
         self.words.iter()
     }
 
-    /// What `key` is asked, with what a person added to it; a later target is asked what the first one
-    /// was.
+    /// What `key` is asked, with what a person added to it and the mail that came before it began; a later
+    /// target is asked what the first one was.
     pub(crate) fn worded(&self, key: &Key, call: Call) -> Call {
-        if self.words.is_empty() {
+        if self.words.is_empty() && self.mail.is_empty() {
             return call;
         }
         match call {
@@ -192,6 +195,9 @@ impl Known {
                 let first = key.as_str().strip_suffix(&format!("/target-{target}"));
                 let words = self.words.get(key).or_else(|| self.words.get(first?));
                 let prompt = words.into_iter().fold(prompt, |prompt, it| prompt.say(it.clone()));
+                let named = |key: &str| self.mail.get_key_value(key).map(|(key, _)| key);
+                let mailed = named(key.as_str()).or_else(|| named(first?));
+                let prompt = mailed.into_iter().fold(prompt, mailed_to);
                 Call::Agent { agent, target, prompt }
             }
             Call::Team { agent, prompt } => {
@@ -205,6 +211,45 @@ impl Known {
             | Call::Exchange { .. }
             | Call::Listing { .. }) => call,
         }
+    }
+
+    /// The mail that came before `key` began.
+    pub fn mail(&self, key: &Key) -> &[Delivery] {
+        self.mail.get(key).map_or(&[], |(_, mail)| mail)
+    }
+
+    /// All the mail that came, by the call before which it did, with the number of the record that tells
+    /// of it.
+    pub fn all_mail(&self) -> impl Iterator<Item = (&Key, u64, &[Delivery])> {
+        self.mail.iter().map(|(key, (seq, mail))| (key, *seq, mail.as_slice()))
+    }
+
+    /// Adds mail to what `key` is asked; a call that is over takes none, which false tells.
+    pub(crate) fn add_mail(&mut self, key: &Key, mail: &[Delivery], seq: u64) -> bool {
+        let is_first = !self.mail.contains_key(key);
+        match self.calls.get_mut(key) {
+            Some(Entry { call: Call::Agent { prompt, .. }, outcome: None, .. }) if is_first => {
+                prompt.parts.push(Part::Mail(key.clone()));
+            }
+            Some(Entry { call: Call::Agent { .. }, outcome: None, .. }) | None => {}
+            Some(_) => return false,
+        }
+        let (at, all) = self.mail.entry(key.clone()).or_default();
+        *at = seq;
+        all.extend(mail.iter().cloned());
+        true
+    }
+
+    /// Whether `key`, or a later target in its place, was answered; none while one of them is open.
+    pub fn was_answered(&self, key: &Key) -> Option<bool> {
+        let is_open = |it: &Entry| it.is_open();
+        let below = Key::parse(&format!("{key}/target-"));
+        let later = self.calls.range(below.clone()..);
+        let later = later.take_while(|(it, _)| it.as_str().starts_with(below.as_str()));
+        let asked: Vec<&Entry> =
+            self.calls.get(key).into_iter().chain(later.map(|(_, entry)| entry)).collect();
+        let is_answered = asked.iter().any(|it| matches!(it.outcome, Some(Ok(_))));
+        (is_answered || !asked.iter().any(|it| is_open(it))).then_some(is_answered)
     }
 
     /// Whether a later target answered in place of `key`.
@@ -307,4 +352,10 @@ impl Known {
             }
         }
     }
+}
+
+/// A prompt that quotes the mail that came before `key` began.
+fn mailed_to(mut prompt: Prompt, key: &Key) -> Prompt {
+    prompt.parts.push(Part::Mail(key.clone()));
+    prompt
 }

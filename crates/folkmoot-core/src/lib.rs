@@ -38,7 +38,7 @@ pub mod spec;
 pub mod team;
 pub mod text;
 pub mod time;
-mod tools;
+pub mod tools;
 pub mod undo;
 pub mod verdict;
 pub mod view;

@@ -144,6 +144,16 @@ impl Ledger {
         });
     }
 
+    /// Books that a call under way sets aside this in place of what it did.
+    pub(crate) fn reserve(&mut self, entry: &Entry, reserved: Reservation) {
+        let aside = entry.reserved.unwrap_or_default();
+        self.levels(entry, |spent| {
+            spent.reserved = minus(spent.reserved, aside.tokens) + reserved.tokens;
+            let less = spent.reserved_cost.0.saturating_sub(aside.cost.unwrap_or_default().0);
+            spent.reserved_cost = Money(less) + reserved.cost.unwrap_or_default();
+        });
+    }
+
     /// Books the end of a call.
     pub(crate) fn settle(&mut self, entry: &Entry) {
         let aside = entry.reserved.unwrap_or_default();
@@ -261,6 +271,19 @@ fn reserve(levels: &[Level], worst: WorstCase) -> Result<Reservation, Admission>
     }
     let tokens = Tokens { input: worst.input, output, ..Tokens::default() };
     Ok(Reservation { tokens, cost: worst.rates.map(|rates| rates.of(tokens)) })
+}
+
+/// Whether a call under way can set aside `reserved` in place of `aside` at every level.
+pub(crate) fn can_grow(levels: &[Level], aside: Reservation, reserved: Reservation) -> bool {
+    let more = reserved.tokens.total().saturating_sub(aside.tokens.total());
+    let dearer = |of: Reservation| of.cost.unwrap_or_default().0;
+    let dearer = dearer(reserved).saturating_sub(dearer(aside));
+    levels.iter().all(|level| {
+        let tokens = (level.spent.tokens + level.spent.reserved).total().saturating_add(more);
+        let cost = (level.spent.cost + level.spent.reserved_cost).0.saturating_add(dearer);
+        level.limits.tokens.is_none_or(|most| tokens <= most)
+            && level.limits.cost.is_none_or(|most| cost <= most.0)
+    })
 }
 
 /// The limit, the most output tokens that fit beside the input (none if not even that fits), and

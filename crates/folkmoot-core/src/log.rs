@@ -117,6 +117,7 @@ pub fn load_with(records: &[Record], registry: &Registry) -> Result<(Arc<Spec>, 
             | Event::Ticked
             | Event::Woken { .. }
             | Event::Saved { .. }
+            | Event::Mailed { .. }
             | Event::Withdrawn { .. }
             | Event::Concluded { .. }
             | Event::Ended { .. } => {}

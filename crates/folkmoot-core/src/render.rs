@@ -15,6 +15,7 @@ use crate::{
     key::Key,
     known::{Entry, Known},
     limits::WorstCase,
+    mail::Delivery,
     money::Price,
     programs::{
         roles::{handoff::Memory, review},
@@ -209,7 +210,8 @@ pub(crate) fn flattened(known: &Known, prompt: &Prompt) -> Vec<Part> {
         | Part::Result(_)
         | Part::Memory(_)
         | Part::Findings(_)
-        | Part::Board { .. }) => part,
+        | Part::Board { .. }
+        | Part::Mail(_)) => part,
     });
     quoted.collect()
 }
@@ -255,6 +257,7 @@ fn add(spec: &Spec, known: &Known, parts: &[Part], most: usize, messages: &mut V
                 let board = Seen { since: since.as_ref(), replies, of };
                 &board.told(spec, known, most)
             }
+            Part::Mail(key) => &mail(spec, known, key, most),
             Part::Told { to, text } => {
                 flush(&mut user, messages);
                 messages.push(told(to, text));
@@ -306,6 +309,44 @@ fn findings(spec: &Spec, known: &Known, key: &Key, most: usize) -> String {
         known.get(key.as_str()).map_or("", |entry| &spec.team.agent(entry.call.agent()).name);
     let (name, shown) = (attribute(name), framed(&cut(spec, &shown.unwrap_or_default(), most)));
     format!("<reply from=\"{name}\" as=\"findings\" key=\"{key}\">\n{shown}\n</reply>")
+}
+
+/// The mail that came before a call began. Each message stands in a frame of its own that names its
+/// author, itself and a digest of its text, and which that text can neither close nor imitate.
+fn mail(spec: &Spec, known: &Known, key: &Key, most: usize) -> String {
+    let language = Language::of(&spec.task);
+    let message = |it: &Delivery| {
+        let text = without_tags(&cut(spec, &it.body, most), &[FRAME_NAME, MAIL_NAME]);
+        let digest = blake3::hash(text.as_bytes()).to_hex();
+        let tag = format!("{MAIL_NAME}-{}", &digest[..16]);
+        let refs = it.refs.join(" ");
+        let said = [
+            ("subject", it.subject.as_deref()),
+            ("reply_to", it.reply_to.as_deref()),
+            ("refs", Some(&*refs).filter(|refs| !refs.is_empty())),
+        ];
+        let said = said.into_iter().filter_map(|(name, text)| Some((name, text?)));
+        let said = said.map(|(name, text)| format!(" {name}=\"{}\"", line(text)));
+        let said: String = said.collect();
+        let again =
+            if it.attempt > 1 { format!(" attempt=\"{}\"", it.attempt) } else { String::new() };
+        let cut = it.whole.map(|bytes| format!(" bytes=\"{bytes}\"")).unwrap_or_default();
+        let missed = if it.phase_missed { " phase_missed=\"true\"" } else { "" };
+        let (from, id) = (line(&it.from), line(&it.id));
+        format!("<{tag} from=\"{from}\" id=\"{id}\"{said}{cut}{again}{missed}>\n{text}\n</{tag}>")
+    };
+    let messages = known.mail(key).iter().map(message);
+    [language.mail().to_owned()].into_iter().chain(messages).collect::<Vec<_>>().join("\n\n")
+}
+
+/// What the tags begin with that mail stands between.
+const MAIL_NAME: &str = "mail";
+
+/// A text of others as an attribute: on one line.
+fn line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let is_control = |c: char| c.is_control();
+    attribute(&without_tags(&line.replace(is_control, ""), &[FRAME_NAME, MAIL_NAME]))
 }
 
 /// A board as an agent finds it.

@@ -165,6 +165,17 @@ pub fn fork(origin: &str, records: &[Record], change: &Change, wall: u64) -> Vec
     for (key, text) in added.chain(anew) {
         fork.push(Event::Prompted { key, text });
     }
+    for (key, _, mail) in old.known().all_mail() {
+        // What a failed call had goes back to its mailbox, and comes from there if it is asked again.
+        let entry = old.known().get(key.as_str());
+        let fails_again = entry.zip(retry.as_ref()).is_some_and(|(entry, retry)| {
+            retry.asks(old.known(), key, entry) && old.known().was_answered(key) != Some(true)
+        });
+        if !fails_again {
+            let (key, mail) = (key.clone(), mail.to_vec());
+            fork.push(Event::Mailed { key, mail, reserved: None });
+        }
+    }
     let mut amended = BTreeSet::new();
     let is_asked_again = |key: &Key, entry: &Entry| {
         retry.as_ref().is_some_and(|retry| retry.asks(old.known(), key, entry))

@@ -1,6 +1,7 @@
 //! The kernel: one state machine for every program.
 
 mod fold;
+mod mail;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -309,6 +310,17 @@ impl Run {
         if want.call.is_of_team() {
             return Admission::Granted(None);
         }
+        let levels = self.levels(spec, want);
+        match limits::admit(&levels, || render::worst_case(spec, &self.known, &want.call)) {
+            Admission::Refused(Fault::OverBudget { limit, of: Owner::Run }) if want.optional => {
+                Admission::Refused(Fault::OverBudget { limit, of: Owner::Scope })
+            }
+            admission => admission,
+        }
+    }
+
+    /// The levels of the tree that a wish counts against.
+    fn levels<'a>(&self, spec: &'a Spec, want: &'a Want) -> Vec<Level<'a>> {
         let scopes = want.scopes.iter().map(|(scope, limits)| Level {
             owner: Owner::Scope,
             limits,
@@ -320,13 +332,7 @@ impl Run {
             limits: &spec.team.agent(&id).limits,
             spent: self.ledger.agents.get(&id).copied().unwrap_or_default(),
         });
-        let levels: Vec<Level> = [run].into_iter().chain(scopes).chain(own).collect();
-        match limits::admit(&levels, || render::worst_case(spec, &self.known, &want.call)) {
-            Admission::Refused(Fault::OverBudget { limit, of: Owner::Run }) if want.optional => {
-                Admission::Refused(Fault::OverBudget { limit, of: Owner::Scope })
-            }
-            admission => admission,
-        }
+        [run].into_iter().chain(scopes).chain(own).collect()
     }
 
     fn asked(&self, want: &Want, reserved: Option<Reservation>) -> Event {
@@ -418,6 +424,7 @@ impl Run {
                 | Event::Ticked
                 | Event::Woken { .. }
                 | Event::Saved { .. }
+                | Event::Mailed { .. }
                 | Event::Refused { .. }
                 | Event::Concluded { .. }
                 | Event::Ended { .. } => {}

@@ -22,7 +22,7 @@ use crate::{
     limits::Limits,
     programs::{graph::Used, nested, turn},
     render,
-    spec::{Choice, Spec, Warning},
+    spec::{Choice, Mail, Spec, Warning},
     team::{Agent, AgentId, PARENT},
     time::{Duration, Time},
     words::Language,
@@ -289,6 +289,11 @@ impl<'a> Scope<'a> {
     /// The name of a call `name` from here.
     pub(crate) fn key(&self, name: impl fmt::Display) -> Key {
         Key::under(&self.path, &name.to_string())
+    }
+
+    /// Whether the run is one whose agents have tools of mail and boards, if they are granted.
+    pub(crate) fn has_mail(&self) -> bool {
+        self.root.mail != Mail::Unknown
     }
 
     /// What the run depends on.

@@ -11,13 +11,17 @@ mod malformed;
 pub mod survey;
 pub mod weather;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use crate::{
     call::{Outcome, Usage},
     event::{Event, Record},
     key::Key,
     known::Entry,
+    mail::Delivery,
     run::{Command, Run},
     spec::Spec,
     time::{Duration, Time},
@@ -27,6 +31,11 @@ use crate::{
 pub trait World {
     /// What comes of a call, after how long; `None` never answers.
     fn answer(&mut self, spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> Option<Happening>;
+
+    /// The mail that comes before a call begins; most worlds have none, and a rehearsal touches no mailbox.
+    fn mail(&mut self, _spec: &Spec, _run: &Run, _key: &Key) -> Vec<Delivery> {
+        Vec::new()
+    }
 
     /// What happens besides, asked between any two steps; most worlds leave a run in peace.
     fn disturb(&mut self, _sim: &Sim) -> Option<Disturbance> {
@@ -102,17 +111,43 @@ impl Sim {
 
     /// Lets all this happen now.
     pub fn feed_all(&mut self, events: Vec<Event>, world: &mut dyn World) {
+        let mut starting = VecDeque::from(self.step(events));
+        while let Some(key) = starting.pop_front() {
+            if let Some(mailed) = self.mailed(&key, world) {
+                starting.extend(self.step(vec![mailed]));
+            }
+            if self.run.known().get(key.as_str()).is_some_and(Entry::is_open) {
+                self.plan(key, world);
+            }
+        }
+    }
+
+    /// One step of the kernel; gives the calls that are to begin.
+    fn step(&mut self, events: Vec<Event>) -> Vec<Key> {
         let spec = self.spec.clone();
         let stepped = self.run.step(spec.program(), &spec, events, self.now);
         self.wakes_at = stepped.wakes_at;
+        let mut starting = Vec::new();
         for command in self.run.commands(&stepped.records) {
             match command {
-                Command::Start(key) => self.plan(key, world),
-                Command::Abort(key) => self.agenda.retain(|(_, _, it), _| *it != key),
+                Command::Start(key) => starting.push(key),
+                Command::Abort(key) => {
+                    starting.retain(|it| *it != key);
+                    self.agenda.retain(|(_, _, it), _| *it != key);
+                }
             }
         }
         self.durable = self.log.len();
         self.log.extend(stepped.records);
+        starting
+    }
+
+    fn mailed(&self, key: &Key, world: &mut dyn World) -> Option<Event> {
+        if !self.run.takes_mail(&self.spec, key) {
+            return None;
+        }
+        let mail = world.mail(&self.spec, &self.run, key);
+        if mail.is_empty() { None } else { self.run.mailed(&self.spec, key, mail) }
     }
 
     fn plan(&mut self, key: Key, world: &mut dyn World) {

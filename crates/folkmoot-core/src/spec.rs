@@ -48,6 +48,29 @@ pub struct Spec {
     /// What it was made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<Recipe>,
+    /// Whether its agents get mail.
+    #[serde(default, skip_serializing_if = "Mail::is_unknown")]
+    pub mail: Mail,
+}
+
+/// Whether the agents of a run get mail (messaging.md §2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mail {
+    /// The run is older than mail in runs is: it has neither that nor the tools of mail and boards.
+    #[default]
+    Unknown,
+    /// They do.
+    On,
+    /// They do not; their tools they have.
+    Off,
+}
+
+impl Mail {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+    fn is_unknown(&self) -> bool {
+        *self == Mail::Unknown
+    }
 }
 
 /// What a spec was made from, so that it can be made again with something changed.
@@ -118,6 +141,9 @@ impl Spec {
             let team = agent.team();
             let agent = self.team.agent(agent);
             let mut tools = tools::offered_to(agent, language);
+            if self.mail == Mail::Unknown {
+                tools.retain(|tool| !tools::is_of_service(&tool.name));
+            }
             tools.extend(mcp::offered_to(agent, team, known));
             tools
         }

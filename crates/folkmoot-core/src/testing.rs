@@ -11,6 +11,7 @@ use crate::{
     key::Key,
     known::Entry,
     limits::Limits,
+    mail::Delivery,
     mcp::Pinned,
     programs::{
         Clocks,
@@ -19,7 +20,7 @@ use crate::{
     render,
     run::Run,
     sim::{Happening, Sim, World},
-    spec::{Collaboration, Spec},
+    spec::{Collaboration, Mail, Spec},
     team::{Agent, AgentId, Says, Script, ScriptedReply, Target, Team},
     time::Duration,
     view,
@@ -82,6 +83,23 @@ pub(crate) fn spec(agents: Vec<Agent>, collaboration: Collaboration) -> Spec {
         workspace: None,
         warnings: Vec::new(),
         recipe: None,
+        mail: Mail::default(),
+    }
+}
+
+/// A message as it comes to a call.
+pub(crate) fn letter(from: &str, body: &str) -> Delivery {
+    Delivery {
+        id: "m1".into(),
+        from: from.into(),
+        subject: None,
+        body: body.into(),
+        whole: None,
+        refs: Vec::new(),
+        reply_to: None,
+        sent_at: 0,
+        attempt: 1,
+        phase_missed: false,
     }
 }
 
@@ -165,6 +183,10 @@ pub(crate) fn line(record: &Record) -> String {
         Event::Ticked => "ticked".to_owned(),
         Event::Woken { .. } => "woken".to_owned(),
         Event::Saved { key, .. } => format!("saved {key}"),
+        Event::Mailed { key, mail, .. } => {
+            let from: Vec<&str> = mail.iter().map(|it| &*it.from).collect();
+            format!("mailed {key}: from {}", from.join(", "))
+        }
         Event::Asked { key, call, .. } => format!("asked {key} {}", request(call)),
         Event::Refused { key, fault, .. } => format!("refused {key}: {fault}"),
         Event::Withdrawn { key, fault, .. } => format!("withdrawn {key}: {fault}"),
@@ -211,6 +233,7 @@ fn request(call: &Call) -> String {
             format!("memory {}", keys.join(" "))
         }
         Part::Findings(key) => format!("findings {key}"),
+        Part::Mail(key) => format!("mail {key}"),
         Part::Board { since, replies, .. } => {
             let since = since.as_ref().map(|key| format!(" since {key}")).unwrap_or_default();
             let keys: Vec<&str> = replies.iter().map(Key::as_str).collect();

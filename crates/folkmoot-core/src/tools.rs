@@ -28,6 +28,7 @@ struct Builtin {
 #[derive(Debug)]
 struct Field {
     name: &'static str,
+    /// Its type in the schema; `strings` is a list of them.
     kind: &'static str,
     required: bool,
     about: [&'static str; 2],
@@ -121,16 +122,146 @@ const BUILTINS: &[Builtin] = &[
     },
 ];
 
-/// What else can be granted: tools that come with a service.
-const SERVICES: &[(&str, &[&str])] = &[
-    ("mail", &["send", "inbox", "read", "ack", "nack"]),
-    ("board", &["show", "post", "get", "set"]),
+const TO: [&str; 2] = ["The name of an agent or a person.", "代理或人的名字。"];
+const ID: [&str; 2] = ["The message.", "邮件的 id。"];
+const TOKEN: [&str; 2] = ["The lease that reading it gave.", "读取时得到的租约。"];
+const REFS: [&str; 2] = ["What it refers to.", "引用的内容。"];
+const BOARD: [&str; 2] = ["The name of the board.", "公告板的名称。"];
+const CELL: [&str; 2] = ["The cell.", "单元格的名称。"];
+
+/// Tools that work on what all runs share: mailboxes and boards (messaging.md). They change no file, and a
+/// call of them may be made again: what it did once it does not do twice.
+const SERVICES: &[Builtin] = &[
+    Builtin {
+        name: "mail.send",
+        about: [
+            "Sends a message to a mailbox that outlives this run; gives its id.",
+            "向一个比本次运行更长久的邮箱发送邮件；给出其 id。",
+        ],
+        fields: &[
+            needs("to", TO),
+            needs("body", ["What it says.", "正文。"]),
+            may("subject", "string", ["What it is about.", "主题。"]),
+            may("refs", "strings", REFS),
+            may("reply_to", "string", ["The message that it answers.", "所回复的邮件。"]),
+            may("key", "string", ["Sent once under one key.", "同一个键只发送一次。"]),
+            may(
+                "after_current",
+                "boolean",
+                [
+                    "Deliver it when the addressee has finished its current runs.",
+                    "等收件人完成当前的运行后再投递。",
+                ],
+            ),
+            may("delay_s", "integer", ["Deliver it after so many seconds.", "延迟投递的秒数。"]),
+            may("ttl_s", "integer", ["Seconds until it expires unread.", "未读则过期的秒数。"]),
+        ],
+        writes: false,
+    },
+    Builtin {
+        name: "mail.inbox",
+        about: [
+            "Lists what waits in your mailbox, without the texts; new mail comes to you by itself.",
+            "列出你邮箱中等待的邮件（不含正文）；新邮件会自动送到。",
+        ],
+        fields: &[may("limit", "integer", ["How many.", "数量。"])],
+        writes: false,
+    },
+    Builtin {
+        name: "mail.read",
+        about: [
+            "Reads the oldest message in your mailbox, or the one named; it comes again unless mail.ack says that you are done with it.",
+            "读取邮箱中最早的或指定的邮件；除非用 mail.ack 确认，否则会再次送达。",
+        ],
+        fields: &[
+            may("id", "string", ID),
+            may(
+                "lease_s",
+                "integer",
+                ["Seconds until it comes again (300).", "再次送达前的秒数（300）。"],
+            ),
+        ],
+        writes: false,
+    },
+    Builtin {
+        name: "mail.ack",
+        about: ["Says that you are done with a message.", "确认已处理一封邮件。"],
+        fields: &[needs("id", ID), needs("lease", TOKEN)],
+        writes: false,
+    },
+    Builtin {
+        name: "mail.nack",
+        about: ["Gives a message back, to be read again.", "退回一封邮件，以后再读。"],
+        fields: &[
+            needs("id", ID),
+            needs("lease", TOKEN),
+            may("delay_s", "integer", ["Not before so many seconds.", "至少等待的秒数。"]),
+        ],
+        writes: false,
+    },
+    Builtin {
+        name: "board.show",
+        about: [
+            "Shows the entries and cells of a shared board that outlives this run.",
+            "显示一个比本次运行更长久的公告板上的条目和单元格。",
+        ],
+        fields: &[
+            needs("board", BOARD),
+            may(
+                "after",
+                "integer",
+                ["Only what came after this version.", "只看此版本之后的内容。"],
+            ),
+            may("topic", "string", ["Only entries on it.", "只看此主题的条目。"]),
+            may("limit", "integer", ["How many entries (100).", "条目数量（100）。"]),
+        ],
+        writes: false,
+    },
+    Builtin {
+        name: "board.post",
+        about: ["Adds an entry to a shared board.", "向公告板添加一个条目。"],
+        fields: &[
+            needs("board", BOARD),
+            needs("topic", ["What it is about.", "主题。"]),
+            needs("text", ["What it says.", "正文。"]),
+            may("refs", "strings", REFS),
+        ],
+        writes: false,
+    },
+    Builtin {
+        name: "board.get",
+        about: ["Gives a cell of a shared board.", "读取公告板的一个单元格。"],
+        fields: &[needs("board", BOARD), needs("key", CELL)],
+        writes: false,
+    },
+    Builtin {
+        name: "board.set",
+        about: [
+            "Sets a cell of a shared board, unless somebody set it since you saw it.",
+            "设置公告板的一个单元格，除非你看过之后已有人更改。",
+        ],
+        fields: &[
+            needs("board", BOARD),
+            needs("key", CELL),
+            needs("value", ["JSON, else a text.", "JSON，否则为文本。"]),
+            Field {
+                name: "expect",
+                kind: "integer",
+                required: true,
+                about: [
+                    "The version that you saw; 0 for a new cell.",
+                    "你看到的版本；新单元格为 0。",
+                ],
+            },
+        ],
+        writes: false,
+    },
 ];
 
 /// All that a grant may name, whole tools before their actions.
 pub(crate) fn grantable() -> Vec<String> {
     let mut known = vec!["*".to_owned()];
-    for Builtin { name, .. } in BUILTINS {
+    for Builtin { name, .. } in BUILTINS.iter().chain(SERVICES) {
         match name.split_once('.') {
             Some((tool, _)) if known.iter().any(|it| it == tool) => {}
             Some((tool, _)) => known.push(tool.to_owned()),
@@ -139,10 +270,6 @@ pub(crate) fn grantable() -> Vec<String> {
         known.push((*name).to_owned());
     }
     known.push("shell.run".to_owned());
-    for (tool, actions) in SERVICES {
-        known.push((*tool).to_owned());
-        known.extend(actions.iter().map(|action| format!("{tool}.{action}")));
-    }
     known
 }
 
@@ -154,14 +281,17 @@ pub(crate) fn is_grantable(grant: &str) -> bool {
 
 /// Whether a tool leaves files as they are: all that only look, and those of services.
 pub(crate) fn only_looks(name: &str) -> bool {
-    let is_of_service = |(tool, _): &(&str, _)| name.split('.').next() == Some(tool);
-    matches!(name, "file.read" | "file.list" | "search" | "fetch")
-        || SERVICES.iter().any(is_of_service)
+    matches!(name, "file.read" | "file.list" | "search" | "fetch") || is_of_service(name)
+}
+
+/// Whether a tool works on mailboxes or boards.
+pub fn is_of_service(name: &str) -> bool {
+    matches!(name.split('.').next(), Some("mail" | "board"))
 }
 
 /// The tools that `agent` is offered: those granted to it that its sandbox lets it use.
 pub(crate) fn offered_to(agent: &Agent, language: Language) -> Vec<Tool> {
-    let granted = BUILTINS.iter().filter(|tool| agent.is_granted(tool.name));
+    let granted = BUILTINS.iter().chain(SERVICES).filter(|tool| agent.is_granted(tool.name));
     let usable = granted.filter(|tool| !tool.writes || agent.sandbox > Sandbox::ReadOnly);
     usable.map(|tool| tool.told(language)).collect()
 }
@@ -182,7 +312,14 @@ impl Builtin {
     fn told(&self, language: Language) -> Tool {
         let pick = |[english, chinese]: [&'static str; 2]| language.pick(english, chinese);
         let property = |field: &Field| {
-            let schema = json!({ "type": field.kind, "description": pick(field.about) });
+            let about = pick(field.about);
+            let schema = match field.kind {
+                "strings" => {
+                    let items = json!({ "type": "string" });
+                    json!({ "type": "array", "items": items, "description": about })
+                }
+                kind => json!({ "type": kind, "description": about }),
+            };
             (field.name.to_owned(), schema)
         };
         let properties: Map<String, Value> = self.fields.iter().map(property).collect();
@@ -213,8 +350,12 @@ mod tests {
         assert_eq!(names(&["file.read"], Sandbox::Full), reads, "who reads may list");
         assert_eq!(names(&["shell.run", "search.*"], Sandbox::Full), ["search", "shell"]);
         assert_eq!(names(&["file.list"], Sandbox::Full), ["file.list"]);
+        assert_eq!(
+            names(&["mail.send", "board.get"], Sandbox::ReadOnly),
+            ["mail.send", "board.get"]
+        );
         assert_eq!(names(&["file"], Sandbox::Write), ["file.read", "file.list", "file.write"]);
-        assert_eq!(names(&["*"], Sandbox::Write).len(), BUILTINS.len());
+        assert_eq!(names(&["*"], Sandbox::Write).len(), BUILTINS.len() + SERVICES.len());
     }
 
     #[test]
@@ -229,6 +370,6 @@ mod tests {
         {
             assert!(known.iter().any(|it| it == name), "{name}");
         }
-        assert!(BUILTINS.iter().all(|tool| known.iter().any(|it| it == tool.name)));
+        assert!(BUILTINS.iter().chain(SERVICES).all(|tool| known.iter().any(|it| it == tool.name)));
     }
 }

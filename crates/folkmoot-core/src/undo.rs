@@ -110,6 +110,7 @@ impl<'a> Past<'a> {
                 | Event::CancelRequested
                 | Event::Ticked
                 | Event::Woken { .. }
+                | Event::Mailed { .. }
                 | Event::Refused { .. }
                 | Event::Concluded { .. }
                 | Event::Ended { .. } => {}

@@ -41,6 +41,7 @@ fn logs() -> impl Iterator<Item = (Vec<Record>, &'static str, ExpectFile)> {
         "graph-person",
         "graph-pipeline",
         "graph-review",
+        "mail",
         "mcp",
         "pattern-consensus",
         "pattern-debate",
@@ -101,6 +102,7 @@ fn there_is_an_example_of_every_event() {
             Event::Ticked => "ticked",
             Event::Woken { .. } => "woken",
             Event::Saved { .. } => "saved",
+            Event::Mailed { .. } => "mailed",
             Event::Asked { .. } => "asked",
             Event::Refused { .. } => "refused",
             Event::Withdrawn { .. } => "withdrawn",
@@ -108,5 +110,5 @@ fn there_is_an_example_of_every_event() {
             Event::Ended { .. } => "ended",
         })
         .collect();
-    assert_eq!(kinds.len(), 15);
+    assert_eq!(kinds.len(), 16);
 }

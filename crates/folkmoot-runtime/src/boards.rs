@@ -59,12 +59,15 @@ impl Boards {
 
     /// Adds an entry; gives its number.
     pub async fn post(&self, by: &Party, board: &str, post: Post) -> Result<u64, BoardError> {
+        let what = What::Posted(post.clone());
         let decide = |board: &Board| {
+            if let Some(seq) = board.made(by.run.as_ref(), by.call.as_ref(), &what) {
+                return Ok((seq, Vec::new()));
+            }
             board.post(&post)?;
-            Ok(((), vec![self.change(by, What::Posted(post.clone()))]))
+            Ok((board.version() + 1, vec![self.change(by, what.clone())]))
         };
-        let ((), board) = self.decided(board, decide).await?;
-        Ok(board.version())
+        Ok(self.decided(board, decide).await?.0)
     }
 
     /// Sets a cell for somebody who saw it at version `expect`, 0 for a new one; gives its next version.
@@ -76,13 +79,15 @@ impl Boards {
         value: &Value,
         expect: u64,
     ) -> Result<u64, BoardError> {
+        let what = What::Set { key: key.into(), value: value.clone() };
         let decide = |board: &Board| {
+            if let Some(version) = board.made(by.run.as_ref(), by.call.as_ref(), &what) {
+                return Ok((version, Vec::new()));
+            }
             board.set(key, value, expect)?;
-            let what = What::Set { key: key.into(), value: value.clone() };
-            Ok(((), vec![self.change(by, what)]))
+            Ok((expect + 1, vec![self.change(by, what.clone())]))
         };
-        self.decided(board, decide).await?;
-        Ok(expect + 1)
+        Ok(self.decided(board, decide).await?.0)
     }
 
     /// A cell, with the board's number of changes.
@@ -116,7 +121,8 @@ impl Boards {
 
     fn change(&self, by: &Party, what: What) -> Change {
         let author = slug(&by.name).into();
-        Change { at: self.engine.wall(), author, run: by.run.clone(), what }
+        let (run, call) = (by.run.clone(), by.call.clone());
+        Change { at: self.engine.wall(), author, run, call, what }
     }
 
     fn stream(&self, board: &str) -> Result<StreamId, BoardError> {

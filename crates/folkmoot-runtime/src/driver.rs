@@ -1,7 +1,9 @@
 //! The one loop that drives a run: events in, records appended, then acted on.
 
+mod mail;
+
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, VecDeque},
     path::Path,
     sync::Arc,
     time::Duration,
@@ -13,6 +15,7 @@ use folkmoot_core::{
     event::{Event, Files, Record},
     extension::Registry,
     key::Key,
+    known::Entry,
     mcp,
     programs::controller::Briefing,
     render,
@@ -20,6 +23,7 @@ use folkmoot_core::{
     spec::Spec,
     team::{Agent, AgentId, FIRST_TARGET},
     time::Time,
+    tools::is_of_service,
     undo::Basis,
 };
 use tokio::{
@@ -31,8 +35,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     backend::{Backend, Delta, Request, Response},
     controllers::{Controllers, Dialogue},
-    engine::{EngineError, RunId},
+    engine::{Engine, EngineError, RunId},
     gates::{GateRequest, Gates},
+    messaging::Desk,
     place::Place,
     secrets::Secrets,
     servers::{ListRequest, Reached, ServerRequest, Servers},
@@ -71,6 +76,8 @@ pub(crate) struct World {
     pub(crate) secrets: Secrets,
     /// What the code is that logs know by name.
     pub(crate) registry: Arc<Registry>,
+    /// Whose mailboxes and boards agents have, if they have any.
+    pub(crate) mail_of: Option<Arc<str>>,
     /// The wall clock, in microseconds since 1970.
     pub(crate) wall: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
@@ -125,6 +132,10 @@ pub struct Driver {
     saved: Vec<Attempt>,
     /// Whether anything was begun that may have changed files.
     may_have_changed_files: bool,
+    /// The mailboxes and boards of the agents, if they have any.
+    desk: Option<Arc<Desk>>,
+    /// The mail that was lent to calls under way.
+    lent: mail::Lendings,
 }
 
 /// The active time of a run while this process drives it: the time that was recorded before, and a
@@ -179,6 +190,8 @@ impl Driver {
     ) -> Result<Driver, EngineError> {
         let watch = world.store.watch(&id.stream()).await?;
         let agents = spec.team.all().into_iter().map(|it| (it.id.clone(), Arc::new(it)));
+        let desk = |owner: &Arc<str>| Arc::new(Desk::new(&Engine::of(world.clone()), owner));
+        let desk = world.mail_of.as_ref().map(desk);
         Ok(Driver {
             agents: agents.collect(),
             dialogue: None,
@@ -200,6 +213,8 @@ impl Driver {
             saving: HashMap::new(),
             saved: Vec::new(),
             may_have_changed_files: false,
+            desk,
+            lent: mail::Lendings::default(),
         })
     }
 
@@ -263,6 +278,7 @@ impl Driver {
         let first = std::mem::take(&mut self.first);
         self.clock.since = Instant::now();
         self.looked = (self.clock.base, (self.world.wall)());
+        self.take_mail_up_again().await;
         // No time has passed: what was noted while nobody drove it is decided on at its own time.
         self.step(self.clock.base, first, None, observer).await?;
         let renewal = CLAIM / 3;
@@ -278,6 +294,7 @@ impl Driver {
                 () = sleep_until(wakes) => events.push(Event::Ticked),
                 _ = renewal.tick() => {
                     self.world.store.renew(&self.claim).await?;
+                    self.keep_mail().await;
                     events.extend(self.woken());
                 }
             }
@@ -331,7 +348,8 @@ impl Driver {
         Ok(posts)
     }
 
-    /// One step of the kernel: recorded first, then acted on.
+    /// One step of the kernel: recorded first, then acted on. What mail comes to the calls that it starts is
+    /// recorded too before they begin.
     async fn step(
         &mut self,
         now: Time,
@@ -339,6 +357,32 @@ impl Driver {
         done: Option<(Arc<str>, Granted)>,
         observer: &Arc<dyn Observer>,
     ) -> Result<(), StoreError> {
+        let mut starting = VecDeque::from(self.record(now, events, done, observer).await?);
+        self.settle_mail().await;
+        let mut changing = Vec::new();
+        while let Some(key) = starting.pop_front() {
+            if let Some((mailed, lending)) = self.mail_before(&key).await {
+                starting.extend(self.record(now, vec![mailed], None, observer).await?);
+                self.note_mail(&key, lending).await;
+            }
+            if self.saves_before(&key) {
+                changing.push(key);
+            } else {
+                self.start_if_open(key, observer);
+            }
+        }
+        self.save_before(&changing);
+        Ok(())
+    }
+
+    /// Records events and what is decided because of them; gives the calls that are to begin.
+    async fn record(
+        &mut self,
+        now: Time,
+        events: Vec<Event>,
+        done: Option<(Arc<str>, Granted)>,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<Vec<Key>, StoreError> {
         let after = self.run.seq();
         let spec = self.spec.clone();
         let Stepped { records, wakes_at } = self.run.step(spec.program(), &spec, events, now);
@@ -365,16 +409,17 @@ impl Driver {
         for attempt in std::mem::take(&mut self.saved) {
             self.begin_if_open(attempt, observer);
         }
-        let mut changing = Vec::new();
+        let mut starting = Vec::new();
         for command in self.run.commands(&records) {
             match command {
-                Command::Start(key) if self.saves_before(&key) => changing.push(key),
-                Command::Start(key) => self.start(key, observer.clone()),
-                Command::Abort(key) => self.abort(&key),
+                Command::Start(key) => starting.push(key),
+                Command::Abort(key) => {
+                    starting.retain(|it| *it != key);
+                    self.abort(&key);
+                }
             }
         }
-        self.save_before(&changing);
-        Ok(())
+        Ok(starting)
     }
 
     /// Who saves files, and those of which folder.
@@ -408,7 +453,14 @@ impl Driver {
     /// Begins a call, unless nobody wants that attempt any longer.
     fn begin_if_open(&mut self, (key, attempt): Attempt, observer: &Arc<dyn Observer>) {
         let entry = self.run.known().get(key.as_str());
-        if entry.is_some_and(|entry| entry.is_open() && entry.attempt == attempt) {
+        if entry.is_some_and(|entry| entry.attempt == attempt) {
+            self.start_if_open(key, observer);
+        }
+    }
+
+    /// Begins a call, unless what was recorded meanwhile called it off.
+    fn start_if_open(&mut self, key: Key, observer: &Arc<dyn Observer>) {
+        if self.run.known().get(key.as_str()).is_some_and(Entry::is_open) {
             self.start(key, observer.clone());
         }
     }
@@ -459,8 +511,16 @@ impl Driver {
                 let call = request.clone();
                 let tool = ToolRequest { run, key: key.clone(), attempt, agent, call, place };
                 let server = mcp::parts(&tool.call.name).map(|(server, _)| server.to_owned());
-                match server {
-                    Some(server) => {
+                let desk = self.desk.clone().filter(|_| is_of_service(&tool.call.name));
+                match (server, desk) {
+                    (_, Some(desk)) => {
+                        let by = mail::party(&tool.run, &tool.agent.id, &key);
+                        self.jobs.spawn(async move {
+                            let response = desk.call(&by, &tool.call).await;
+                            Finished::Call { key, attempt, response }
+                        })
+                    }
+                    (Some(server), None) => {
                         let pinned =
                             mcp::pinned(self.run.known(), entry.call.agent().team(), &server);
                         let (reached, request) = (self.reached(), ServerRequest { tool, pinned });
@@ -469,7 +529,7 @@ impl Driver {
                             Finished::Call { key, attempt, response }
                         })
                     }
-                    None => self.jobs.spawn(async move {
+                    (None, None) => self.jobs.spawn(async move {
                         let response = world.tools.call(tool).await;
                         Finished::Call { key, attempt, response }
                     }),

@@ -292,6 +292,7 @@ impl Engine {
             environments: Arc::default(),
             secrets: Secrets::default(),
             registry: Arc::new(Registry::default()),
+            mail_of: None,
             wall: Arc::new(system_wall),
         };
         Engine { world: Arc::new(world) }
@@ -342,6 +343,13 @@ impl Engine {
         Engine { world: Arc::new(world) }
     }
 
+    /// The same engine for runs whose agents have the mailboxes and boards of `owner`; without, they have none.
+    #[must_use]
+    pub fn with_mail(self, owner: &str) -> Engine {
+        let world = World { mail_of: Some(owner.into()), ..World::clone(&self.world) };
+        Engine { world: Arc::new(world) }
+    }
+
     /// The same engine for runs whose conditions or programs may be code: a log knows them by name.
     #[must_use]
     pub fn with_registry(self, registry: Registry) -> Engine {
@@ -354,6 +362,10 @@ impl Engine {
     pub fn by_wall(self, wall: impl Fn() -> u64 + Send + Sync + 'static) -> Engine {
         let world = World { wall: Arc::new(wall), ..World::clone(&self.world) };
         Engine { world: Arc::new(world) }
+    }
+
+    pub(crate) fn of(world: Arc<World>) -> Engine {
+        Engine { world }
     }
 
     pub(crate) fn store(&self) -> &dyn Store {

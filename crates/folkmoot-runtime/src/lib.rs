@@ -12,6 +12,7 @@ pub mod export;
 pub mod folds;
 pub mod gates;
 pub mod mail;
+mod messaging;
 pub mod notices;
 pub mod orchestrate;
 pub mod place;

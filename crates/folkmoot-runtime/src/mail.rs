@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use folkmoot_core::{
     event::Event as RunEvent,
+    key::Key,
     mail::{Came, Deliver, Draft, Letter, Mailbox, Message, Party, Reading, Refused, Row, State},
     names::slug,
     view,
@@ -216,7 +217,7 @@ impl Mail {
         let by = Party { name: slug(&by.name).into(), ..by.clone() };
         let lease = RunId::random().as_arc();
         let read = |mailbox: &Mailbox| {
-            let reading = mailbox.read(self.wall(), id, lease_s, lease.clone(), by.clone())?;
+            let reading = mailbox.read(self.wall(), id, lease_s, &lease, &by)?;
             let row = reading.as_ref().and_then(|it| it.row.clone());
             Ok((reading, row.into_iter().collect()))
         };
@@ -274,6 +275,52 @@ impl Mail {
         self.change(&stream, revive).await.map(|_| ())
     }
 
+    /// What may come to a call of a run; it is lent to nobody by this.
+    pub(crate) async fn due(&self, by: &Party) -> Result<Vec<Reading>, MailError> {
+        let mailbox = self.fresh(&self.stream(&by.name)?).await?;
+        Ok(mailbox.lend(self.wall(), &RunId::random().as_arc(), by, usize::MAX))
+    }
+
+    /// Lends `most` messages of what may come to a call of a run.
+    pub(crate) async fn lend(&self, by: &Party, most: usize) -> Result<Vec<Reading>, MailError> {
+        let token = RunId::random().as_arc();
+        self.lending(by, |mailbox| mailbox.lend(self.wall(), &token, by, most)).await
+    }
+
+    /// Lends once more what a call of a run was lent before the run was interrupted, as far as nobody else
+    /// has it.
+    pub(crate) async fn lend_again(
+        &self,
+        by: &Party,
+        ids: &[Arc<str>],
+    ) -> Result<Vec<Reading>, MailError> {
+        let token = RunId::random().as_arc();
+        self.lending(by, |mailbox| mailbox.lend_again(self.wall(), &token, by, ids)).await
+    }
+
+    async fn lending(
+        &self,
+        by: &Party,
+        lend: impl Fn(&Mailbox) -> Vec<Reading>,
+    ) -> Result<Vec<Reading>, MailError> {
+        let lent = |mailbox: &Mailbox| {
+            let readings = lend(mailbox);
+            let rows = readings.iter().filter_map(|reading| reading.row.clone()).collect();
+            Ok((readings, rows))
+        };
+        Ok(self.change(&self.stream(&by.name)?, lent).await?.0)
+    }
+
+    /// Does with what `name` was lent, all at once, what `rows` says.
+    pub(crate) async fn settle(
+        &self,
+        name: &str,
+        rows: impl Fn(&Mailbox, u64) -> Vec<Row>,
+    ) -> Result<(), MailError> {
+        let settle = |mailbox: &Mailbox| Ok(((), rows(mailbox, self.wall())));
+        self.change(&self.stream(name)?, settle).await.map(|_| ())
+    }
+
     fn store(&self) -> &dyn Store {
         self.engine.store()
     }
@@ -326,7 +373,7 @@ impl Mail {
 
     /// The mailbox, in which is released what waited for something that has happened by now.
     async fn fresh(&self, stream: &StreamId) -> Result<Mailbox, MailError> {
-        let mailbox = self.load(stream).await?;
+        let mailbox = self.done_with(stream, self.load(stream).await?).await?;
         let mut came = BTreeMap::new();
         for letter in mailbox.letters().iter().filter(|letter| letter.waits()) {
             if let Some(what) = self.came(letter).await? {
@@ -341,6 +388,31 @@ impl Mail {
             Ok(((), mailbox.releases(self.wall(), happened)))
         };
         Ok(self.change(stream, release).await?.1)
+    }
+
+    /// The mailbox, in which is acknowledged what came to calls that were answered although their run could
+    /// not say so any more.
+    async fn done_with(&self, stream: &StreamId, mailbox: Mailbox) -> Result<Mailbox, MailError> {
+        let now = mailbox.now(self.wall());
+        let mut answered = Vec::new();
+        for letter in mailbox.letters() {
+            let Some(Party { run: Some(run), call: Some(call), .. }) = letter.lapsed(now) else {
+                continue;
+            };
+            let Ok(loaded) = self.engine.load(&RunId::parse(run)).await else { continue };
+            let (known, call, id) = (loaded.run.known(), Key::parse(call), &letter.message.id);
+            let has_come = known.mail(&call).iter().any(|it| it.id == *id);
+            if has_come && known.was_answered(&call) == Some(true) {
+                answered.push(id.clone());
+            }
+        }
+        if answered.is_empty() {
+            return Ok(mailbox);
+        }
+        let done = |mailbox: &Mailbox| {
+            Ok(((), mailbox.overdue(self.wall(), |id| answered.iter().any(|it| **it == *id))))
+        };
+        Ok(self.change(stream, done).await?.1)
     }
 
     /// What became of that which a letter waits for.

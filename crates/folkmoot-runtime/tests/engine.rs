@@ -16,7 +16,7 @@ use folkmoot_core::{
     limits::Limits,
     programs::{Broadcast, Clocks, Debate},
     replay::Retry,
-    spec::{Collaboration, Spec},
+    spec::{Collaboration, Mail, Spec},
     team::{Agent, AgentId, Model, Says, Script, ScriptedReply, Target, Team},
     time::Duration,
     view::{self, Status},
@@ -57,6 +57,7 @@ fn spec(
         workspace: None,
         warnings: Vec::new(),
         recipe: None,
+        mail: Mail::On,
     })
 }
 

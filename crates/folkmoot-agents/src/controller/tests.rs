@@ -78,6 +78,7 @@ impl Place {
             workspace: Some(Workspace { folder: path, sandbox }),
             warnings: Vec::new(),
             recipe: None,
+            mail: folkmoot_core::spec::Mail::Unknown,
         };
         Place { folder, spec: spec.into() }
     }

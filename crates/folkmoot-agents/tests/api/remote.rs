@@ -296,13 +296,13 @@ async fn what_answers_another_request_or_tells_of_another_task_breaks_the_protoc
             Reply::json(200, &json!({ "jsonrpc": "2.0", "id": id, "result": done }))
         }
     };
-    let other = |method: &str, _: &Value| match method {
-        "SendMessage" => result(&json!({ "task": task("WORKING", None, &[]) })),
-        _ => {
-            let mut other = task("COMPLETED", None, &["forged"]);
-            other["id"] = json!("t-2");
-            result(&other)
+    let other = |method: &str, _: &Value| {
+        if method == "SendMessage" {
+            return result(&json!({ "task": task("WORKING", None, &[]) }));
         }
+        let mut other = task("COMPLETED", None, &["forged"]);
+        other["id"] = json!("t-2");
+        result(&other)
     };
     for stub in [
         host(false, forged(json!(2))),

@@ -12,7 +12,7 @@ use folkmoot_core::{
     call::{Answer, Usage},
     limits::Limits,
     programs::{Broadcast, Clocks},
-    spec::{Collaboration, Spec},
+    spec::{Collaboration, Mail, Spec},
     team::{Agent, Fallback, Model, Target, Team},
 };
 use folkmoot_runtime::{
@@ -46,6 +46,7 @@ fn spec(task: &str, agents: Vec<Agent>, rounds: u32) -> Spec {
         workspace: None,
         warnings: Vec::new(),
         recipe: None,
+        mail: Mail::Unknown,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use folkmoot_core::{
     limits::Limits,
     programs::{Broadcast, Clocks, Convergence, Debate, Relay, Sequential},
-    spec::{Collaboration, Spec},
+    spec::{Collaboration, Mail, Spec},
     team::{Agent, AgentId, Model, Script, ScriptedReply, Target, Team},
 };
 
@@ -53,6 +53,7 @@ fn spec(who: Who, people: usize, how: impl FnOnce(Vec<AgentId>) -> Collaboration
         workspace: None,
         warnings: Vec::new(),
         recipe: None,
+        mail: Mail::Unknown,
     })
 }
 

@@ -181,6 +181,12 @@ impl Calls {
                 let what = format!("{} is asked in other words", screen.line(key.as_str()));
                 Some(Line { words: screen.words(text, WORDS), ..Line::new(Mark::Noted, [what]) })
             }
+            Event::Mailed { key, mail, .. } => {
+                let mut from: Vec<&str> = mail.iter().map(|it| &*it.from).collect();
+                from.dedup();
+                let (what, from) = (screen.line(key.as_str()), screen.line(&from.join(", ")));
+                Some(Line::new(Mark::Noted, [format!("mail for {what} from {from}")]))
+            }
             Event::Woken { .. } => Some(Line::note("the machine slept, or its clock was set")),
             Event::Amended { key, text } => {
                 self.0.remove(key);

@@ -196,6 +196,7 @@ impl Observer for Stream {
                 | Event::Ticked
                 | Event::Woken { .. }
                 | Event::Saved { .. }
+                | Event::Mailed { .. }
                 | Event::Refused { .. }
                 | Event::Ended { .. } => {}
             }

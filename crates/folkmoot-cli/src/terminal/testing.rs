@@ -15,7 +15,7 @@ use folkmoot_core::{
     programs::{Broadcast, Clocks},
     run::Run,
     sim::{Happening, Sim, World},
-    spec::{Collaboration, Spec},
+    spec::{Collaboration, Mail, Spec},
     team::{Agent, AgentId, Says, Script, ScriptedReply, Target, Team},
     time::Duration,
 };
@@ -48,6 +48,7 @@ pub(super) fn broadcast(rounds: u32, agents: Vec<Agent>) -> Spec {
         workspace: None,
         warnings: Vec::new(),
         recipe: None,
+        mail: Mail::Unknown,
     }
 }
 

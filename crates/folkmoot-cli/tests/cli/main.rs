@@ -39,6 +39,7 @@ mod orchestrate;
 mod orphans;
 mod patterns;
 mod plan;
+mod posted;
 #[cfg(unix)]
 mod processes;
 mod readme;

@@ -550,7 +550,7 @@ fn a_record_with_an_event_of_a_later_version_is_refused_with_its_place() {
         bench.call(["show", "last"]),
         expect![[r#"
             exit 8
-            ! error: run r00000000001: record 9 cannot be read: unknown variant `applauded`, expected one of `started`, `inherited`, `prompted`, `resumed`, `answered`, `amended`, `cancel_requested`, `ticked`, `woken`, `saved`, `asked`, `refused`, `withdrawn`, `concluded`, `ended` at line 1 column 36
+            ! error: run r00000000001: record 9 cannot be read: unknown variant `applauded`, expected one of `started`, `inherited`, `prompted`, `resumed`, `answered`, `amended`, `cancel_requested`, `ticked`, `woken`, `saved`, `mailed`, `asked`, `refused`, `withdrawn`, `concluded`, `ended` at line 1 column 36
         "#]],
     );
 }

@@ -201,14 +201,11 @@ impl Said<'_> {
         let loose = names::loosened(field);
         let meant = known.iter().find(|name| names::loosened(name) == loose).copied();
         let near = meant.or_else(|| names::nearest(field, known.iter().chain(limits).copied()));
-        let mut told = match near.filter(|near| limits.contains(near)) {
-            Some(_) => {
-                Diagnostic::error("unknown_field", format!("unknown field {}", quoted(field)))
-            }
-            None => {
-                let message = format!("unknown field {}: it is left out", quoted(field));
-                Diagnostic::warning("unknown_field", message)
-            }
+        let mut told = if near.is_some_and(|near| limits.contains(&near)) {
+            Diagnostic::error("unknown_field", format!("unknown field {}", quoted(field)))
+        } else {
+            let message = format!("unknown field {}: it is left out", quoted(field));
+            Diagnostic::warning("unknown_field", message)
         };
         told = told.help(near.map(|near| format!("did you mean \"{near}\"?")));
         told.at = at;

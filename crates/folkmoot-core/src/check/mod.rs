@@ -46,7 +46,7 @@ use crate::{
         team::TEAM,
     },
     programs::{Clocks, Dispatch, controller::USUAL_CALLS},
-    spec::{Choice, Collaboration, Recipe, Spec, TeamSource, Warning},
+    spec::{Choice, Collaboration, Mail, Recipe, Spec, TeamSource, Warning},
     team::{Agent, Target, Team},
 };
 
@@ -489,6 +489,11 @@ impl Checked {
             workspace: needs_place.then(|| self.workplace.workspace()),
             warnings: Vec::new(),
             recipe: Some(input.recipe(&self.workplace)),
+            mail: if file.text("mail").is_some_and(|it| &**it == "off") {
+                Mail::Off
+            } else {
+                Mail::On
+            },
         });
     }
 }

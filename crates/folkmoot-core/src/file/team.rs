@@ -32,6 +32,8 @@ pub static TEAM: Record = Record {
                 .flag("--workdir"),
             Field::new("extensions", Shape::Record(&EXTENSIONS), EXTENSIONS.doc),
             Field::new("mcp_servers", Shape::Named(&SERVER), MCP_SERVERS),
+            Field::new("mail", Shape::Word(&["on", "off"]), "Whether its agents get their mail.")
+                .default("on"),
             Field::new("agents_from", Shape::Text, "A folder of agent files to import."),
         ],
         RUNNING,

@@ -48,7 +48,8 @@ pub struct Letter {
     pub phase_missed: bool,
     /// How often it was delivered.
     pub attempt: u32,
-    /// The latest delivery: to whom, when, and the number of the row that tells of it.
+    /// The latest delivery: to whom, when, and the number of the record that tells of it: of the log of
+    /// the reader's run once that has it, else of the mailbox.
     pub read: Option<(Party, u64, u64)>,
     pub(super) released: bool,
     /// Deliveries that count against its limit.
@@ -83,6 +84,14 @@ impl Letter {
     /// Whether it may be read at `now`.
     pub fn is_visible(&self, now: u64) -> bool {
         self.state(now) == State::Pending && self.due <= now && !self.waits()
+    }
+
+    /// The call of a run to which it was lent and that has not settled it, if its lease has run out.
+    pub fn lapsed(&self, now: u64) -> Option<&Party> {
+        match &self.hold {
+            Hold::Leased { until, .. } if *until <= now => self.read.as_ref().map(|(by, ..)| by),
+            Hold::Leased { .. } | Hold::Free | Hold::Done { .. } | Hold::Cancelled => None,
+        }
     }
 
     /// Whether it waits for something that only somebody else can tell.

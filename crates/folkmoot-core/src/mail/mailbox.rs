@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Deliver, Event, LEASE, MAX_LEASE, MAX_WAIT, Message, Party, Refused, Row,
+    AT_ONCE, Deliver, Delivery, Event, LEASE, MAX_DELIVERY, MAX_LEASE, MAX_WAIT, Message, Party,
+    Refused, Row,
     letter::{Hold, Letter, State, seconds},
 };
 
@@ -16,6 +17,8 @@ pub struct Mailbox {
     letters: Vec<Letter>,
     by_id: BTreeMap<Arc<str>, usize>,
     by_key: BTreeMap<(Arc<str>, Arc<str>), usize>,
+    /// By the run and the call that sent them.
+    by_call: BTreeMap<(Arc<str>, Arc<str>), usize>,
     /// The latest moment it knows of: a clock that is set back turns nothing back.
     at: u64,
     rows: u64,
@@ -43,6 +46,21 @@ pub struct Reading {
     pub phase_missed: bool,
     /// What is to be appended, unless the same call holds it already.
     pub row: Option<Row>,
+}
+
+/// A message and the token that settles it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lent {
+    /// The message.
+    pub id: Arc<str>,
+    /// The token.
+    pub lease: Arc<str>,
+}
+
+impl From<&Reading> for Lent {
+    fn from(reading: &Reading) -> Lent {
+        Lent { id: reading.message.id.clone(), lease: reading.lease.clone() }
+    }
 }
 
 impl Mailbox {
@@ -79,6 +97,11 @@ impl Mailbox {
                 letter.spent += 1;
                 letter.read = Some((by, row.at, number));
             }),
+            Event::Delivered { id, record } => self.change(&id, |letter| {
+                if let Some((_, _, told)) = &mut letter.read {
+                    *told = record;
+                }
+            }),
             Event::Extended { id, until: longer } => self.change(&id, |letter| {
                 if let Hold::Leased { until, .. } = &mut letter.hold {
                     *until = longer;
@@ -107,6 +130,9 @@ impl Mailbox {
             self.by_key.insert((message.from.clone(), key.clone()), at);
         }
         self.by_id.insert(message.id.clone(), at);
+        if let Some(call) = message.run.clone().zip(message.call.clone()) {
+            self.by_call.insert(call, at);
+        }
         let due = match message.draft.deliver {
             Deliver::At(due) => due,
             Deliver::DelayS(delay) => message.sent_at.saturating_add(seconds(delay)),
@@ -133,7 +159,8 @@ impl Mailbox {
         }
     }
 
-    /// Sends `message`, once for each key of its sender; `busy` are the runs that the addressee is at.
+    /// Sends `message`, once for each key of its sender and for each call of a run; `busy` are the runs that
+    /// the addressee is at.
     pub fn send(&self, message: Message, busy: Vec<Arc<str>>) -> Result<Sending, Refused> {
         message.draft.check()?;
         let key = message.draft.key.clone().map(|key| (message.from.clone(), key));
@@ -146,6 +173,11 @@ impl Mailbox {
             } else {
                 Err(Refused::IdempotencyConflict { from, key })
             };
+        }
+        let call = message.run.clone().zip(message.call.clone());
+        let sent = call.and_then(|call| Some(&self.letters[*self.by_call.get(&call)?].message));
+        if let Some(sent) = sent.filter(|sent| sent.draft == message.draft) {
+            return Ok(Sending { id: sent.id.clone(), row: None });
         }
         let busy = if message.draft.deliver == Deliver::AfterCurrent { busy } else { Vec::new() };
         let (id, at) = (message.id.clone(), self.now(message.sent_at));
@@ -172,34 +204,90 @@ impl Mailbox {
         now: u64,
         id: Option<&str>,
         lease_s: Option<u64>,
-        lease: Arc<str>,
-        by: Party,
+        lease: &Arc<str>,
+        by: &Party,
     ) -> Result<Option<Reading>, Refused> {
-        let now = self.now(now);
-        let until = now.saturating_add(seconds(lease_length(lease_s)?));
+        let (now, lease_s) = (self.now(now), lease_length(lease_s)?);
         if let Some(id) = id {
             self.get(id)?;
         }
         let meant = |it: &&Letter| id.is_none_or(|id| *it.message.id == *id);
-        let is_held = |it: &&Letter| {
-            let is_same = it.read.as_ref().is_some_and(|(reader, ..)| *reader == by);
-            by.call.is_some() && is_same && it.state(now) == State::Leased
-        };
-        let reading = |letter: &Letter, lease, attempt, row| {
-            let (message, phase_missed) = (letter.message.clone(), letter.phase_missed);
-            Reading { message, lease, attempt, phase_missed, row }
-        };
-        if let Some(held) = self.letters.iter().filter(meant).find(is_held)
-            && let Hold::Leased { lease, .. } = &held.hold
-        {
-            return Ok(Some(reading(held, lease.clone(), held.attempt, None)));
+        if let Some(held) = self.letters.iter().filter(meant).find(|it| it.is_held(now, by)) {
+            return Ok(held.reading(now, lease, by, LEASE));
         }
         let next = self.letters.iter().filter(meant).find(|it| it.is_visible(now));
-        Ok(next.map(|letter| {
-            let id = letter.message.id.clone();
-            let event = Event::Leased { id, lease: lease.clone(), until, by };
-            reading(letter, lease, letter.attempt + 1, Some(Row { at: now, event }))
-        }))
+        Ok(next.and_then(|letter| letter.reading(now, lease, by, lease_s)))
+    }
+
+    /// Lends to a call of a run what it holds already and what is visible, oldest first: at most `most`
+    /// messages, and as many as may come at once (messaging.md §2).
+    pub fn lend(&self, now: u64, lease: &Arc<str>, by: &Party, most: usize) -> Vec<Reading> {
+        let now = self.now(now);
+        let meant = self.letters.iter().filter(|it| it.is_held(now, by) || it.is_visible(now));
+        let lent = meant.filter_map(|letter| letter.reading(now, lease, by, LEASE));
+        let mut bytes = 0;
+        let fits = |reading: &Reading| {
+            let is_first = bytes == 0;
+            bytes += Delivery::of(reading).bytes();
+            is_first || bytes <= MAX_DELIVERY
+        };
+        lent.take(most.min(AT_ONCE)).take_while(fits).collect()
+    }
+
+    /// Lends to a call of a run these of what it was lent before, as far as nobody else has them now.
+    pub fn lend_again(
+        &self,
+        now: u64,
+        lease: &Arc<str>,
+        by: &Party,
+        ids: &[Arc<str>],
+    ) -> Vec<Reading> {
+        let now = self.now(now);
+        let meant = self.letters.iter().filter(|it| ids.contains(&it.message.id));
+        let last = meant.filter(|it| it.read.as_ref().is_some_and(|(reader, ..)| reader == by));
+        last.filter_map(|letter| letter.reading(now, lease, by, LEASE)).collect()
+    }
+
+    /// Notes in which record of the reader's run these messages stand.
+    pub fn delivered(&self, now: u64, lent: &[Lent], record: u64) -> Vec<Row> {
+        self.of_leases(now, lent, |id| Event::Delivered { id, record })
+    }
+
+    /// Is done with all of these that are still held.
+    pub fn ack_all(&self, now: u64, lent: &[Lent]) -> Vec<Row> {
+        self.of_leases(now, lent, |id| Event::Acknowledged { id })
+    }
+
+    /// Gives back all of these that are still held.
+    pub fn nack_all(&self, now: u64, lent: &[Lent]) -> Vec<Row> {
+        let due = self.now(now);
+        self.of_leases(now, lent, |id| Event::Returned { id, due })
+    }
+
+    /// Keeps all of these that are still held for another [`LEASE`] from now on.
+    pub fn extend_all(&self, now: u64, lent: &[Lent]) -> Vec<Row> {
+        let until = self.now(now).saturating_add(seconds(LEASE));
+        self.of_leases(now, lent, |id| Event::Extended { id, until })
+    }
+
+    fn of_leases(&self, now: u64, lent: &[Lent], event: impl Fn(Arc<str>) -> Event) -> Vec<Row> {
+        let held = lent.iter().filter_map(|Lent { id, lease }| {
+            Some(Row { at: self.held(now, id, lease).ok()?, event: event(id.clone()) })
+        });
+        held.collect()
+    }
+
+    /// Those whose lease has run out and that a run is done with all the same, as `answered` tells: the call
+    /// to which they came was answered, and then the run could not say so any more.
+    pub fn overdue(&self, now: u64, answered: impl Fn(&str) -> bool) -> Vec<Row> {
+        let at = self.now(now);
+        let lapsed = self.letters.iter().filter(|letter| letter.lapsed(at).is_some());
+        let done = lapsed.filter(|letter| answered(&letter.message.id));
+        let row = |letter: &Letter| Row {
+            at,
+            event: Event::Acknowledged { id: letter.message.id.clone() },
+        };
+        done.map(row).collect()
     }
 
     /// Is done with a message; once more changes nothing.
@@ -269,6 +357,34 @@ impl Mailbox {
                 Err(Refused::LeaseLost(id.into()))
             }
         }
+    }
+}
+
+impl Letter {
+    /// Whether the same call of a run holds it already.
+    fn is_held(&self, now: u64, by: &Party) -> bool {
+        let is_same = self.read.as_ref().is_some_and(|(reader, ..)| reader == by);
+        by.call.is_some() && is_same && self.state(now) == State::Leased
+    }
+
+    /// What comes of lending it, or of asking again for what one holds.
+    fn reading(&self, now: u64, lease: &Arc<str>, by: &Party, lease_s: u64) -> Option<Reading> {
+        let (message, phase_missed) = (self.message.clone(), self.phase_missed);
+        let of = |lease: &Arc<str>, attempt, row| {
+            let lease = lease.clone();
+            Reading { message: message.clone(), lease, attempt, phase_missed, row }
+        };
+        if let Hold::Leased { lease, .. } = &self.hold
+            && self.is_held(now, by)
+        {
+            return Some(of(lease, self.attempt, None));
+        }
+        self.is_visible(now).then(|| {
+            let until = now.saturating_add(seconds(lease_s));
+            let (id, by) = (self.message.id.clone(), by.clone());
+            let event = Event::Leased { id, lease: lease.clone(), until, by };
+            of(lease, self.attempt + 1, Some(Row { at: now, event }))
+        })
     }
 }
 

@@ -4,6 +4,7 @@
 //! written never changes; whether it was delivered does. Leases, delays and times to live run on the
 //! wall clock, which enters with each request.
 
+mod delivery;
 mod letter;
 mod mailbox;
 #[cfg(test)]
@@ -14,8 +15,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
+    delivery::{AT_ONCE, Delivery, MAX_DELIVERY},
     letter::{Letter, State},
-    mailbox::{Came, Mailbox, Reading, Sending},
+    mailbox::{Came, Lent, Mailbox, Reading, Sending},
 };
 
 /// The longest body of a message, in bytes.
@@ -163,6 +165,13 @@ pub enum Event {
         until: u64,
         /// Its name.
         by: Party,
+    },
+    /// The log of the reader's run has it.
+    Delivered {
+        /// The message.
+        id: Arc<str>,
+        /// The number of the record.
+        record: u64,
     },
     /// The reader needs longer.
     Extended {

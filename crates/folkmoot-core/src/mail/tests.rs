@@ -3,7 +3,10 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::*;
+use super::{
+    State::{Acknowledged, Leased, Pending},
+    *,
+};
 
 const SECOND: u64 = 1_000_000;
 
@@ -46,7 +49,7 @@ impl Bench {
         let lease = format!("l{}", self.leases).into();
         let by = Party { name: "b".into(), ..Party::default() };
         let reading =
-            self.mailbox.read(now, None, Some(10), lease, by).expect("ten seconds are fine")?;
+            self.mailbox.read(now, None, Some(10), &lease, &by).expect("ten seconds are fine")?;
         self.add(reading.row.clone());
         Some(reading)
     }
@@ -177,12 +180,106 @@ fn a_call_that_asks_again_gets_what_it_holds() {
     let mut bench = Bench::default();
     bench.send(0, "a", says("x"), &[]).expect("it is fine");
     let by = Party { name: "b".into(), run: Some("r".into()), call: Some("step-1/mail-1".into()) };
-    let read =
-        |bench: &Bench, lease: &str| bench.mailbox.read(0, None, None, lease.into(), by.clone());
+    let read = |bench: &Bench, lease: &str| bench.mailbox.read(0, None, None, &lease.into(), &by);
     let first = read(&bench, "l1").expect("fine").expect("it is there");
     bench.add(first.row);
     let again = read(&bench, "l2").expect("fine").expect("it holds it");
     assert_eq!((&*again.lease, again.attempt, again.row), ("l1", 1, None));
+}
+
+fn of_run(call: &str) -> Party {
+    Party { name: "b".into(), run: Some("r1".into()), call: Some(call.into()) }
+}
+
+impl Bench {
+    fn lend(&mut self, now: u64, call: &str, most: usize) -> Vec<Reading> {
+        self.leases += 1;
+        let lease = format!("l{}", self.leases).into();
+        let lent = self.mailbox.lend(now, &lease, &of_run(call), most);
+        self.add(lent.iter().filter_map(|it| it.row.clone()).collect::<Vec<_>>());
+        lent
+    }
+}
+
+fn ids(lent: &[Reading]) -> Vec<&str> {
+    lent.iter().map(|it| &*it.message.id).collect()
+}
+
+#[test]
+fn a_call_is_lent_what_may_come_at_once_and_again_what_it_holds() {
+    let mut bench = Bench::default();
+    for n in 0..25 {
+        bench.send(n, "a", says("x"), &[]).expect("it is fine");
+    }
+    assert_eq!(bench.lend(30, "c1", usize::MAX).len(), AT_ONCE);
+    let held = bench.lend(31, "c1", 2);
+    assert_eq!(
+        (ids(&held), held[0].row.as_ref()),
+        (vec!["m1", "m2"], None),
+        "it holds them already"
+    );
+    let rest = bench.lend(32, "c2", usize::MAX);
+    assert_eq!(ids(&rest), ["m21", "m22", "m23", "m24", "m25"]);
+    let lent: Vec<Lent> = rest.iter().map(Lent::from).collect();
+    bench.add(bench.mailbox.delivered(33, &lent[..1], 7));
+    let letter = bench.mailbox.get("m21").expect("it is there");
+    assert_eq!(
+        letter.read.as_ref().map(|(_, _, record)| *record),
+        Some(7),
+        "that of the run's log"
+    );
+    bench.add(bench.mailbox.ack_all(34, &lent[..2]));
+    bench.add(bench.mailbox.nack_all(34, &lent[2..3]));
+    bench.add(bench.mailbox.extend_all(200 * SECOND, &lent[3..4]));
+    let states = ["m21", "m22", "m23", "m24", "m25"].map(|id| bench.state(id, 301 * SECOND));
+    assert_eq!(states, [Acknowledged, Acknowledged, Pending, Leased, Pending]);
+    assert_eq!(
+        bench.mailbox.ack_all(301 * SECOND, &lent).len(),
+        1,
+        "all others are settled or lost"
+    );
+    let again = bench.mailbox.lend_again(
+        301 * SECOND,
+        &"l".into(),
+        &of_run("c2"),
+        &["m22".into(), "m25".into(), "m1".into()],
+    );
+    assert_eq!(
+        (ids(&again), again[0].attempt),
+        (vec!["m25"], 2),
+        "what another call had is not its own"
+    );
+    bench.add(bench.mailbox.overdue(301 * SECOND, |id| id == "m1" || id == "m24"));
+    assert_eq!(bench.state("m1", 301 * SECOND), Acknowledged, "its lease had run out");
+    assert_eq!(bench.state("m24", 301 * SECOND), Leased, "its lease has not");
+}
+
+#[test]
+fn what_comes_at_once_fits_and_a_longer_message_comes_without_its_middle() {
+    let mut bench = Bench::default();
+    let long = "好".repeat(20_000);
+    for text in [&"x".repeat(20_000), &"y".repeat(20_000), &long, "z"] {
+        bench.send(0, "a", says(text), &[]).expect("it is fine");
+    }
+    assert_eq!(ids(&bench.lend(1, "c1", usize::MAX)), ["m1"]);
+    assert_eq!(ids(&bench.lend(1, "c2", usize::MAX)), ["m2"]);
+    let alone = bench.lend(1, "c3", usize::MAX);
+    assert_eq!(ids(&alone), ["m3", "m4"], "what is left out of it makes room");
+    let told = Delivery::of(&alone[0]);
+    assert_eq!(told.whole, Some(60_000));
+    assert!(told.bytes() <= MAX_DELIVERY && told.bytes() > MAX_DELIVERY / 2, "{}", told.bytes());
+    assert!(told.body.starts_with('好') && told.body.ends_with('好'));
+    let refs = (0..100).map(|_| "r".repeat(1000).into()).collect();
+    bench.send(2, "a", Draft { refs, ..says(&"w".repeat(60_000)) }, &[]).expect("it is fine");
+    let last = bench.lend(2, "c4", usize::MAX);
+    assert_eq!(ids(&last), ["m5"]);
+    let told = Delivery::of(&last[0]);
+    assert!(
+        told.refs.len() == 4 && told.bytes() <= MAX_DELIVERY,
+        "{} {}",
+        told.refs.len(),
+        told.bytes()
+    );
 }
 
 #[test]
@@ -216,7 +313,7 @@ fn every_limit_holds_at_its_edge() {
         assert_eq!(draft.check().is_ok(), fits, "{:?}", draft.ttl_s);
     }
     for (lease, fits) in [(0, false), (1, true), (MAX_LEASE, true), (MAX_LEASE + 1, false)] {
-        let read = Mailbox::default().read(0, None, Some(lease), "l".into(), Party::default());
+        let read = Mailbox::default().read(0, None, Some(lease), &"l".into(), &Party::default());
         assert_eq!(read.is_ok(), fits, "{lease}");
     }
 }

@@ -14,6 +14,7 @@ use crate::{
     mcp,
     scope::{Scope, Step},
     team::{Agent, ECONOMY, FIRST_TARGET},
+    tools,
 };
 
 /// Takes a turn named `name`; gives the reply that wants nothing more.
@@ -199,7 +200,8 @@ fn asks(reply: &Reply) -> bool {
 fn use_tool(turn: &Scope, name: &str, agent: &Agent, request: &ToolCall) -> Step<Reply> {
     let of_server = mcp::parts(&request.name);
     let pinned = of_server.map(|(server, tool)| mcp::tool(turn, server, tool));
-    let repeatable = matches!(&pinned, Some(Some(tool)) if tool.repeatable);
+    let is_harmless = matches!(&pinned, Some(Some(tool)) if tool.repeatable);
+    let repeatable = is_harmless || turn.has_mail() && tools::is_of_service(&request.name);
     let call = Call::Tool { agent: agent.id.clone(), request: request.clone(), repeatable };
     let is_granted = agent.is_granted(&request.name) && turn.is_granted_around(&request.name);
     let is_there = is_granted && pinned.is_none_or(|it| it.is_some());

@@ -3,9 +3,10 @@
 use super::Run;
 use crate::{
     call::{Answer, Call, Fault, Outcome, Usage},
-    event::{Event, Files, Record},
+    event::{Event, Files, Record, Reservation},
     key::Key,
     known::Entry,
+    mail::Delivery,
     time::Time,
 };
 
@@ -74,6 +75,7 @@ impl Run {
             Event::Saved { key, files: Files::Unsaved(why) } => {
                 self.unsaved.get_or_insert_with(|| (key.clone(), why.clone()));
             }
+            Event::Mailed { key, mail, reserved } => self.deliver(key, mail, *reserved),
             Event::Asked { key, call, nth, reserved, expires, scopes } => {
                 self.number(call, *nth);
                 let is_charged = call.is_performed();
@@ -128,6 +130,18 @@ impl Run {
             reserved: None,
             scopes: Vec::new(),
             usages: Vec::new(),
+        }
+    }
+
+    fn deliver(&mut self, key: &Key, mail: &[Delivery], reserved: Option<Reservation>) {
+        if !self.known.add_mail(key, mail, self.seq) {
+            return;
+        }
+        if let Some((entry, reserved)) = self.known.get_mut(key).zip(reserved)
+            && entry.is_charged()
+        {
+            self.ledger.reserve(entry, reserved);
+            entry.reserved = Some(reserved);
         }
     }
 

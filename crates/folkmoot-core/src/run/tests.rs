@@ -11,6 +11,7 @@ mod crashes;
 mod graphs;
 mod hand;
 mod laws;
+mod mail;
 mod nested;
 mod patterns;
 mod programs;

@@ -206,6 +206,13 @@ impl Audit {
             }
             Event::CancelRequested => self.halt(),
             Event::Ticked if self.deadline.is_some_and(|it| it <= *at) => self.halt(),
+            Event::Mailed { key, reserved, .. } => {
+                let open = self.open.get_mut(key).filter(|open| open.agent.is_some());
+                if let Some((open, reserved)) = open.zip(*reserved) {
+                    open.reserved = Some(reserved);
+                }
+                None
+            }
             Event::Prompted { .. } | Event::Ticked | Event::Woken { .. } | Event::Saved { .. } => {
                 None
             }

@@ -15,6 +15,7 @@ use crate::{
     event::{Event, Record},
     key::Key,
     known::Entry,
+    mail::Delivery,
     run::Run,
     spec::Spec,
     time::Duration,
@@ -186,6 +187,10 @@ impl Attempts {
 }
 
 impl<W: World> World for Weather<W> {
+    fn mail(&mut self, spec: &Spec, run: &Run, key: &Key) -> Vec<Delivery> {
+        self.world.mail(spec, run, key)
+    }
+
     fn answer(&mut self, spec: &Spec, run: &Run, key: &Key, entry: &Entry) -> Option<Happening> {
         let fair = self.world.answer(spec, run, key, entry)?;
         // The seed itself shuffles what happens at the same instant.

@@ -32,9 +32,9 @@ pub struct Readings {
 #[derive(Clone, Debug, Serialize)]
 pub struct Reading {
     /// How it came: `prompt`, `task`, `instruction`, `own`, `reply`, `result`, `memory`, `findings`,
-    /// `told` or `wish`.
+    /// `mail`, `told` or `wish`.
     pub part: &'static str,
-    /// Who wrote it: an agent, a tool, `user`, the `team file`, or `folkmoot`.
+    /// Who wrote it: an agent, a tool, `user`, the `team file`, or `folkmoot`; all senders of mail.
     pub author: String,
     /// The call whose answer it is.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,6 +142,13 @@ impl<'a> Reader<'a> {
                 None => folkmoots("memory"),
             },
             Part::Board { .. } => folkmoots("board"),
+            // Each message names its sender in a frame of its own.
+            Part::Mail(key) => {
+                let mut senders: Vec<&str> =
+                    self.known.mail(key).iter().map(|it| &*it.from).collect();
+                senders.dedup();
+                self.reading("mail", &senders.join(", "), None, text)
+            }
         }
     }
 

@@ -16,7 +16,7 @@ use folkmoot_core::{
     call::{Answer, FailureKind, Fault, Tokens, Usage},
     limits::Limits,
     programs::{Clocks, Sequential},
-    spec::{Collaboration, Spec},
+    spec::{Collaboration, Mail, Spec},
     team::{Agent, Model, Target, Team},
 };
 use folkmoot_runtime::{
@@ -87,6 +87,7 @@ fn chain(names: &[&str]) -> Arc<Spec> {
         workspace: None,
         warnings: Vec::new(),
         recipe: None,
+        mail: Mail::Unknown,
     })
 }
 

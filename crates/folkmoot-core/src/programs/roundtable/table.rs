@@ -82,7 +82,14 @@ impl Table {
             return if passes(answer) { Said::Pass } else { Said::Nothing };
         };
         let author: Arc<str> = name.into();
-        let change = |what| Change { at: at.0, author: author.clone(), run: None, what };
+        let (run, call) = (None, None);
+        let change = |what| Change {
+            at: at.0,
+            author: author.clone(),
+            run: run.clone(),
+            call: call.clone(),
+            what,
+        };
         for post in posts {
             if self.is_full() {
                 break;

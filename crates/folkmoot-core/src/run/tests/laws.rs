@@ -151,7 +151,11 @@ fn a_run_cut_after_any_record_ends_like_a_whole_one() {
             let resumed = trial.resume(run.clone(), &whole.log[..=at]);
             audit = judged(audit, &resumed, at..=at);
             assert!(judged(audit.clone(), &resumed, at + 1..).has_ended());
-            if ends_alike(&whole, at + 1, &run) {
+            // Mail for which there was no room may have some by then.
+            let came = |sim: &Sim| {
+                sim.run.known().all_mail().map(|(key, ..)| key.clone()).collect::<Vec<_>>()
+            };
+            if ends_alike(&whole, at + 1, &run) && came(&resumed) == came(&whole) {
                 assert!(end(&resumed) == whole_end, "cut after record {}", record.seq);
             }
         }
@@ -166,7 +170,8 @@ fn a_fork_in_which_nothing_changed_asks_nothing_that_it_took_over() {
         let spec = trial.spec.clone();
         let change = Change { at, spec, answers: Vec::new(), retry: None };
         let events = fork("origin", &log, &change, 0);
-        let taken: BTreeSet<Key> = events.iter().filter_map(|it| it.key().cloned()).collect();
+        let taken = events.iter().filter(|it| !matches!(it, Event::Mailed { .. }));
+        let taken: BTreeSet<Key> = taken.filter_map(|it| it.key().cloned()).collect();
         let stepped =
             Run::default().step(trial.spec.program(), &trial.spec, events, Time::default());
         let decided = stepped.records.iter().filter(|record| record.event.is_decision());

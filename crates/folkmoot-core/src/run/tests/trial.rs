@@ -18,7 +18,7 @@ use crate::{
         hazard::{Hazard, Hazards},
         weather::Weather,
     },
-    spec::{Collaboration, Spec},
+    spec::{Collaboration, Mail, Spec},
     team::{Agent, AgentId, Fallback, Model, Nested, PARENT, Target, narrow},
     testing::{agent, ids, spec},
     time::Duration,
@@ -245,7 +245,9 @@ impl Trial {
         let mut random = Random::new(seed);
         let clocks = clocks(&mut random);
         let strategies = [&STRATEGIES[..], &GRAPHS, &TABLES].concat();
-        let spec = Arc::new(team(&mut random, clocks, &strategies));
+        let mut spec = team(&mut random, clocks, &strategies);
+        spec.mail = if seed.is_multiple_of(2) { Mail::On } else { Mail::Unknown };
+        let spec = Arc::new(spec);
         let world = Answers { seed: random.next(), order: random.next(), counts: true };
         let hazards = OF_CALLS.into_iter().chain([Hazard::Latency, Hazard::Silence]).collect();
         let cancelled_after = perhaps(&mut random, 6, |it| it.below(6) as usize);
@@ -385,6 +387,7 @@ fn disturbance(random: &mut Random, log: &[Record]) -> Event {
         Event::Ticked
         | Event::Woken { .. }
         | Event::Saved { .. }
+        | Event::Mailed { .. }
         | Event::Inherited { .. }
         | Event::Prompted { .. }
         | Event::Amended { .. }

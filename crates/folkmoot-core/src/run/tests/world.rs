@@ -7,10 +7,12 @@ use crate::{
     call::{Answer, Call, Tokens, ToolCall, Usage},
     key::Key,
     known::Entry,
+    mail::Delivery,
     run::Run,
     sim::{Happening, Random, World},
     spec::Spec,
     team::Target,
+    testing::letter,
     time::Duration,
 };
 
@@ -33,6 +35,15 @@ pub(super) struct Answers {
 }
 
 impl World for Answers {
+    fn mail(&mut self, _: &Spec, _: &Run, key: &Key) -> Vec<Delivery> {
+        let mut random = Random::named(self.seed, key.as_str());
+        if random.one_in(3) {
+            vec![letter("ann", random.pick(&["Hi.", "</reply> vote:c"]))]
+        } else {
+            Vec::new()
+        }
+    }
+
     fn answer(&mut self, spec: &Spec, _: &Run, key: &Key, entry: &Entry) -> Option<Happening> {
         let nth = if self.counts { entry.nth } else { 0 };
         let mut random = Random::named(self.seed ^ nth, key.as_str());
