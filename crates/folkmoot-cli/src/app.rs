@@ -87,6 +87,9 @@ pub(crate) struct Taken {
 impl App {
     /// The application of one command.
     pub(crate) fn new(global: Global) -> App {
+        // The process may come to work in another folder.
+        let db = global.db.map(|db| std::path::absolute(&db).unwrap_or(db));
+        let global = Global { db, ..global };
         let config = Config::load();
         // The usual variables hold keys even if the config cannot be read.
         let secrets = config.as_ref().map_or_else(|_| Config::default().secrets(), Config::secrets);
@@ -124,6 +127,11 @@ impl App {
     /// Whether a program reads what is printed.
     pub(crate) fn wants_json(&self) -> bool {
         self.output() != Output::Text
+    }
+
+    /// What no output may show.
+    pub(crate) fn secrets(&self) -> Secrets {
+        self.secrets.clone()
     }
 
     /// The config of this machine.
@@ -218,6 +226,11 @@ impl App {
         Ok(Archive::new(self.beside("-files")?, &path))
     }
 
+    /// The file in which the tokens of the server are kept.
+    pub(crate) fn token_file(&self) -> Result<PathBuf> {
+        self.beside("-tokens")
+    }
+
     /// The path of the state file with this end.
     fn beside(&self, end: &str) -> Result<PathBuf> {
         let mut path = self.state_file()?.into_os_string();
@@ -233,7 +246,7 @@ impl App {
 
     /// The file in which runs are kept, and what is kept beside it.
     fn closed(&self) -> Result<Vec<PathBuf>> {
-        let ends = ["", "-wal", "-shm", "-journal", "-files"];
+        let ends = ["", "-wal", "-shm", "-journal", "-files", "-tokens"];
         ends.into_iter().map(|end| self.beside(end)).collect()
     }
 

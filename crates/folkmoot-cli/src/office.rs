@@ -1,5 +1,8 @@
 //! What servers may run here: requests become specs and engines by the config of this machine.
 
+mod machine;
+mod powers;
+
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -11,7 +14,7 @@ use folkmoot_core::{
     diagnostic::{Diagnostic, quoted},
     refusal::Refusal,
     request::{Members, Request},
-    spec::{Collaboration, Spec},
+    spec::Spec,
     team::{Agent, Sandbox, Target},
 };
 use folkmoot_runtime::engine::{Engine, Loaded};
@@ -19,6 +22,7 @@ use folkmoot_server::{Office, Ready};
 
 use serde_json::{Map, Value};
 
+use self::powers::powers;
 use crate::{
     app::App,
     commands::{Team, asked},
@@ -32,6 +36,8 @@ struct Ceiling {
     sandbox: Sandbox,
     /// Where teams stand and agents work: a folder and all below it.
     workspace: PathBuf,
+    /// Where besides teams stand that requests may name.
+    teams: Option<PathBuf>,
 }
 
 /// The office of this machine.
@@ -47,7 +53,64 @@ impl Local {
     pub(crate) fn new(app: Arc<App>, sandbox: Sandbox, workspace: &Path) -> Result<Local> {
         let (engine, owner) = (app.engine()?, app.owner()?);
         let workspace = std::fs::canonicalize(workspace)?;
-        Ok(Local { app, engine, owner, ceiling: Ceiling { sandbox, workspace } })
+        let ceiling = Ceiling { sandbox, workspace, teams: None };
+        Ok(Local { app, engine, owner, ceiling })
+    }
+
+    /// The same, where requests may also name the teams of this folder.
+    pub(crate) fn with_teams(mut self, folder: Option<&Path>) -> Result<Local> {
+        self.ceiling.teams = folder.map(std::fs::canonicalize).transpose()?;
+        Ok(self)
+    }
+
+    /// The team of a request, with what is wrong with it and what passes what this server allows.
+    fn team_of(&self, request: &Request) -> Result<Team, Refusal> {
+        let is_inline = self.may_read(request.judge(false).members.as_ref())?;
+        let team = Team::asked(&self.app, request.clone(), None);
+        let mut team = team.map_err(|error| exit::refusal(&error))?;
+        let spec = team.checked.spec.as_ref();
+        let idle = spec.and_then(|spec| spec.team.agents.first());
+        let idle = idle.filter(|agent| request.lets_write() && !can_edit(agent)).map(|agent| {
+            let message = format!("{} cannot edit files", agent.name);
+            Diagnostic::error("unsupported", message)
+                .help("leave sandbox out, or name a coding agent".to_owned())
+        });
+        self.look_beyond(&mut team, is_inline);
+        team.checked.diagnostics.splice(0..0, idle);
+        Ok(team)
+    }
+
+    /// Whether a team comes with its request; refused if it is a file that this server may not read.
+    fn may_read(&self, members: Option<&Members>) -> Result<bool, Refusal> {
+        match members {
+            Some(Members::File(path)) if !self.has_team(Path::new(path)) => {
+                let message = format!("the team file {} lies outside the workspace", quoted(path));
+                Err(Refusal::new("not_allowed", message))
+            }
+            Some(Members::Inline(_)) => Ok(true),
+            Some(Members::File(_) | Members::Named(_)) | None => Ok(false),
+        }
+    }
+
+    fn has_team(&self, path: &Path) -> bool {
+        let teams = self.ceiling.teams.as_deref();
+        let is_known = teams.is_some_and(|teams| path.parent() == Some(teams));
+        is_known || self.is_inside(path)
+    }
+
+    /// Refuses what passes what this server allows.
+    fn within(&self, spec: &Spec) -> Result<(), Refusal> {
+        let beyond = self.beyond(spec, false);
+        let refusals = beyond.iter().map(|finding| Refusal::found(finding, ""));
+        Refusal::all(refusals).map_or(Ok(()), Err)
+    }
+
+    /// Finds what passes what this server allows.
+    fn look_beyond(&self, team: &mut Team, is_inline: bool) {
+        if let Some(spec) = &team.checked.spec {
+            let beyond = self.beyond(spec, is_inline);
+            team.checked.diagnostics.splice(0..0, beyond);
+        }
     }
 
     /// Whether a path, as it is named, leads to a place below the workspace.
@@ -75,7 +138,11 @@ impl Local {
             told.push(Diagnostic::error("not_allowed", message));
         }
         if is_inline {
-            told.extend(programs(spec));
+            let help = "put the team into a file that the server is given, and name that";
+            told.extend(powers(spec).into_iter().map(|power| {
+                let message = format!("a team of a request may not have this: {power}");
+                Diagnostic::error("not_allowed", message).help(help.to_owned())
+            }));
         }
         told
     }
@@ -92,26 +159,7 @@ impl Office for Local {
     }
 
     fn ready(&self, request: &Request) -> Result<Ready, Refusal> {
-        let members = request.judge(false).members;
-        if let Some(Members::File(path)) = &members
-            && !self.is_inside(Path::new(path))
-        {
-            let message = format!("the team file {} lies outside the workspace", quoted(path));
-            return Err(Refusal::new("not_allowed", message));
-        }
-        let is_inline = matches!(members, Some(Members::Inline(_)));
-        let team = Team::asked(&self.app, request.clone(), None);
-        let mut team = team.map_err(|error| exit::refusal(&error))?;
-        if let Some(spec) = &team.checked.spec {
-            let beyond = self.beyond(spec, is_inline);
-            let idle = spec.team.agents.first().filter(|_| request.lets_write());
-            let idle = idle.filter(|agent| !can_edit(agent)).map(|agent| {
-                let message = format!("{} cannot edit files", agent.name);
-                Diagnostic::error("unsupported", message)
-                    .help("leave sandbox out, or name a coding agent".to_owned())
-            });
-            team.checked.diagnostics.splice(0..0, idle.into_iter().chain(beyond));
-        }
+        let team = self.team_of(request)?;
         let turns = team.checked.bounds.as_ref().map(|bounds| bounds.turns.max);
         let means = team.means();
         let spec = team.sound_spec()?;
@@ -124,6 +172,7 @@ impl Office for Local {
     }
 
     fn engine_for(&self, run: &Loaded) -> Result<Engine, Refusal> {
+        self.within(&run.spec)?;
         let engine = Team::engine_for(&self.app, self.engine.clone(), &run.spec, None);
         engine.map_err(|error| exit::refusal(&error))
     }
@@ -135,32 +184,4 @@ fn can_edit(agent: &Agent) -> bool {
         Target::Cli(_) | Target::Acp(_) | Target::Team(_) => true,
         Target::Model(_) | Target::Script(_) | Target::Demo | Target::A2a(_) => agent.may_write(),
     }
-}
-
-/// What a team that comes with a request may not have: whatever starts programs of its own, or reaches
-/// what the caller cannot see.
-fn programs(spec: &Spec) -> Vec<Diagnostic> {
-    let named = spec.team.agents.iter().chain(&spec.team.staff);
-    let agents = named.filter(|agent| match agent.target {
-        Target::Model(_) | Target::Script(_) | Target::Demo => {
-            agent.grants.iter().any(|grant| grant.starts_with("mcp"))
-        }
-        Target::Cli(_) | Target::Acp(_) | Target::A2a(_) | Target::Team(_) => true,
-    });
-    let agents = agents.map(|agent| {
-        let message = format!("{} is no model and no script, or uses MCP servers", agent.name);
-        Diagnostic::error("not_allowed", message)
-    });
-    let is_process = matches!(spec.collaboration, Collaboration::Controller(_));
-    let controller = is_process.then(|| {
-        Diagnostic::error("not_allowed", "a team of a request has no controller of its own")
-    });
-    let required = spec.collaboration.requirements().into_iter();
-    let commands = required.filter(|it| it.script.is_empty()).map(|it| {
-        let message = format!("an edge requires {}, which a team of a request cannot", it.gate);
-        Diagnostic::error("not_allowed", message)
-    });
-    let help = "put the team into a file of the workspace, and name that";
-    let all = agents.chain(controller).chain(commands);
-    all.map(|finding| finding.help(help.to_owned())).collect()
 }

@@ -571,7 +571,7 @@ pub enum Sandbox {
 
 impl Sandbox {
     /// The level of this name.
-    pub(crate) fn named(name: &str) -> Option<Sandbox> {
+    pub fn named(name: &str) -> Option<Sandbox> {
         let all = [Sandbox::ReadOnly, Sandbox::Write, Sandbox::Full];
         all.into_iter().find(|level| level.as_str() == name)
     }

@@ -136,6 +136,8 @@ pub struct Driver {
     desk: Option<Arc<Desk>>,
     /// The mail that was lent to calls under way.
     lent: mail::Lendings,
+    /// Nothing more is begun once this is cancelled.
+    leaves: CancellationToken,
 }
 
 /// The active time of a run while this process drives it: the time that was recorded before, and a
@@ -215,7 +217,15 @@ impl Driver {
             may_have_changed_files: false,
             desk,
             lent: mail::Lendings::default(),
+            leaves: CancellationToken::new(),
         })
+    }
+
+    /// The same drive, which begins nothing more once `leaves` is cancelled: the run is left, so that it
+    /// can be resumed, when what is under way by then is answered.
+    #[must_use]
+    pub fn leaving(self, leaves: CancellationToken) -> Driver {
+        Driver { leaves, ..self }
     }
 
     /// The run's id.
@@ -231,6 +241,16 @@ impl Driver {
     /// What the files of the workspace are to be when it begins, if it goes on from `origin`.
     pub fn basis(&self, origin: &[Record]) -> Basis {
         Basis::of(origin, &self.first)
+    }
+
+    /// Records that the run is to begin, and no more: whoever resumes it lets it begin.
+    pub async fn enter(mut self) -> Result<RunId, EngineError> {
+        let records = self.run.note(std::mem::take(&mut self.first));
+        let bodies = records.iter().map(|record| record.to_json().into()).collect();
+        let summary = Summary::of(&self.spec, &self.run).to_json();
+        let append = Append::new(&self.claim.stream, self.kept, bodies).summary(summary);
+        self.world.store.append(append).await?;
+        Ok(self.id)
     }
 
     /// Drives the run until it ends, until only a person could let it go on, or until `interrupt`: then
@@ -289,6 +309,7 @@ impl Driver {
             tokio::select! {
                 biased;
                 () = interrupt.cancelled() => return Ok(()),
+                () = self.leaves.cancelled() => return self.last_answers(observer, interrupt).await,
                 () = self.watch.posts(self.posted) => posts = self.posts().await?,
                 Some(joined) = self.jobs.join_next_with_id() => events.extend(self.finished(joined)),
                 () = sleep_until(wakes) => events.push(Event::Ticked),
@@ -313,6 +334,39 @@ impl Driver {
                 if self.run.ending().is_none() {
                     self.grant(&post, observer).await?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Records what is under way as it is answered. Nothing follows from it until the run goes on.
+    async fn last_answers(
+        &mut self,
+        observer: &Arc<dyn Observer>,
+        interrupt: &CancellationToken,
+    ) -> Result<(), StoreError> {
+        let renewal = CLAIM / 3;
+        let mut renewal = tokio::time::interval_at(Instant::now() + renewal, renewal);
+        while !self.under_way.is_empty() {
+            let joined = tokio::select! {
+                biased;
+                () = interrupt.cancelled() => return Ok(()),
+                joined = self.jobs.join_next_with_id() => joined,
+                _ = renewal.tick() => {
+                    self.world.store.renew(&self.claim).await?;
+                    continue;
+                }
+            };
+            let Some(joined) = joined else { return Ok(()) };
+            let events = self.finished(joined);
+            let answers = events.into_iter().filter(|it| matches!(it, Event::Answered { .. }));
+            let after = self.run.seq();
+            let records = self.run.note(answers);
+            if !records.is_empty() {
+                let bodies = records.iter().map(|record| record.to_json().into()).collect();
+                self.world.store.append(Append::under(&self.claim, after, bodies)).await?;
+                self.kept = self.run.seq();
+                observer.recorded(&self.spec, &self.run, &records);
             }
         }
         Ok(())

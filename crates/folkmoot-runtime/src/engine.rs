@@ -46,6 +46,9 @@ const RUNS: &str = "run/";
 /// How many records are read at a time.
 pub(crate) const PAGE: u64 = 1_000;
 
+/// How many records a watcher is given at a time.
+const WATCHED: u64 = 100;
+
 /// How many runs are named when a shortened id fits several, and how many calls for a wrong key.
 const NAMED: usize = 5;
 
@@ -207,6 +210,12 @@ impl Loaded {
     /// Whether somebody drives it.
     pub fn is_alive(&self) -> bool {
         self.owner.is_some()
+    }
+
+    /// It as it stands in a list.
+    pub fn listed(&self) -> Listed {
+        let summary = Some(Summary::of(&self.spec, &self.run));
+        Listed { id: self.id.clone(), number: 0, summary, owner: self.owner.clone() }
     }
 
     /// The call named `key`.
@@ -576,9 +585,9 @@ impl Engine {
     }
 
     /// Follows a run's records, those after number `after` and all that come.
-    pub async fn watch(&self, id: &RunId, after: u64) -> Result<Watcher<'_>, EngineError> {
+    pub async fn watch(&self, id: &RunId, after: u64) -> Result<Watcher, EngineError> {
         let watch = self.store().watch(&id.stream()).await?;
-        Ok(Watcher { engine: self, id: id.clone(), after, watch })
+        Ok(Watcher { engine: self.clone(), id: id.clone(), after, watch })
     }
 
     /// Proves that a run's log is as it was written, and that a run could have written it: hashes can
@@ -602,19 +611,21 @@ impl Engine {
     }
 }
 
-/// Follows the records of a run.
-pub struct Watcher<'a> {
-    engine: &'a Engine,
+/// Follows the records of a run. It holds none of them, so who reads slowly costs nothing.
+pub struct Watcher {
+    engine: Engine,
     id: RunId,
     after: u64,
     watch: Watch,
 }
 
-impl Watcher<'_> {
-    /// The next records, waiting for them if there are none yet.
+impl Watcher {
+    /// The next records, not all of them if they are many, waiting for them if there are none yet.
     pub async fn next(&mut self) -> Result<Vec<Record>, EngineError> {
         loop {
-            let records = self.engine.records(&self.id, self.after).await?;
+            let records =
+                self.engine.records_until(&self.id, self.after, self.after.saturating_add(WATCHED));
+            let records = records.await?;
             if let Some(last) = records.last() {
                 self.after = last.seq;
                 return Ok(records);

@@ -25,6 +25,7 @@ use folkmoot_runtime::{
     backend::{Backend, OnDelta, Request, Response},
     driver::{Driven, Driver, Unobserved},
     engine::{Change, Engine, EngineError},
+    promises::Promise,
     store::{MemoryStore, Owner, Store},
     tools::{NoTools, ToolRequest, Toolbox},
 };
@@ -486,4 +487,61 @@ async fn hours_that_the_machine_slept_are_not_charged_and_the_gap_is_logged() {
         let expected = (START + 600_000_000).saturating_add_signed(jump);
         assert!(ended.abs_diff(expected) < 6_000_000, "{ended}, not {expected}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_that_leaves_lets_open_calls_be_answered_and_begins_nothing_more() {
+    let (store, backend) = (Arc::new(MemoryStore::default()), Arc::new(Scripted::default()));
+    let engine = engine(&store, &backend);
+    let agents = vec![
+        agent("a", vec![after_ms(1_000, "A")]),
+        agent("b", vec![after_ms(2_000, "B")]),
+        agent("judge", vec![says("so it is")]),
+    ];
+    let driver = engine.start(spec(agents, debate("judge"))).await.expect("it is new");
+    let (id, leaves) = (driver.id().clone(), CancellationToken::new());
+    let driving = driver.leaving(leaves.clone());
+    let driving = tokio::spawn(driving.drive(Arc::new(Unobserved), CancellationToken::new()));
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    leaves.cancel();
+    let left = driving.await.expect("no panic").expect("it is left").run;
+    assert!(left.ending().is_none(), "it can be resumed");
+    assert_eq!(left.known().open().count(), 0, "both were answered");
+    let first_round: Vec<_> = ["a", "b", "judge"].map(|it| (format!("round-1/{it}"), 1)).into();
+    assert_eq!(backend.asked(), first_round, "the verdict is not asked for");
+    let driver = engine.resume(&id).await.expect("nobody has it");
+    let driven = driver.drive(Arc::new(Unobserved), CancellationToken::new()).await;
+    assert_eq!(outcome(&driven.expect("it is driven")).status, Status::Done);
+    let asked = backend.asked();
+    assert!(asked.len() == 4 && asked.iter().all(|(_, times)| *times == 1), "{asked:?}");
+    engine.replay(&id).await.expect("it decides as recorded");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_entered_is_there_and_begins_when_it_is_resumed() {
+    let (store, backend) = (Arc::new(MemoryStore::default()), Arc::new(Scripted::default()));
+    let engine = engine(&store, &backend);
+    let spec = spec(vec![agent("a", vec![says("A")])], broadcast(1_000));
+    let Promise::New(id) = engine.promise("me", "k", "request").await.expect("it is kept") else {
+        panic!("the key is new");
+    };
+    let driver = engine.start_as(id.clone(), spec).await.expect("it is new");
+    assert_eq!(driver.enter().await.expect("it is kept"), id);
+    engine.owe(&id).await.expect("it is kept");
+    assert_eq!(backend.asked(), [], "nobody is asked before its time");
+    assert_eq!(engine.owed().await.expect("they can be read"), [id.clone()]);
+    for (caller, key, request, wanted) in
+        [("me", "k", "request", Promise::Made(id.clone())), ("me", "k", "another", Promise::Taken)]
+    {
+        let found = engine.promise(caller, key, request).await.expect("it is kept");
+        assert_eq!(found, wanted);
+    }
+    let other = engine.promise("you", "k", "another").await.expect("it is kept");
+    assert!(matches!(other, Promise::New(_)), "{other:?}");
+    let driver = engine.resume(&id).await.expect("nobody has it");
+    let driven = driver.drive(Arc::new(Unobserved), CancellationToken::new()).await;
+    assert_eq!(outcome(&driven.expect("it is driven")).status, Status::Done);
+    engine.replay(&id).await.expect("it decides as recorded");
+    engine.settle(&id).await.expect("it is owed");
+    assert_eq!(engine.owed().await.expect("they can be read"), []);
 }

@@ -6,6 +6,7 @@
 
 mod fields;
 mod hall;
+pub mod http;
 mod letters;
 pub mod mcp;
 mod office;

@@ -163,7 +163,7 @@ impl Report {
 }
 
 /// A report as programs read it.
-fn report(team: &Team) -> Value {
+pub(crate) fn report(team: &Team) -> Value {
     let has_roles = team
         .checked
         .spec
@@ -259,7 +259,7 @@ pub(super) fn agent(agent: &Agent) -> Value {
 }
 
 /// What answers for an agent, in a word.
-pub(super) fn label(target: &Target) -> Option<String> {
+pub(crate) fn label(target: &Target) -> Option<String> {
     match target {
         Target::Model(model) if check::is_unset(model) => None,
         Target::Model(_)

@@ -51,7 +51,7 @@ impl Mcp {
             () = signals.next() => Ok(()),
             () = orphaned() => Ok(()),
         };
-        hall.close().await;
+        hall.close(Duration::ZERO).await;
         match served {
             Ok(()) => Ok(Exit::DONE),
             Err(why) => {

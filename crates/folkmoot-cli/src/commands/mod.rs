@@ -22,7 +22,7 @@ mod mcp;
 mod models;
 mod new_file;
 mod orchestrate;
-mod plan;
+pub(crate) mod plan;
 mod rehearsals;
 mod replay;
 mod report;
@@ -31,6 +31,7 @@ mod retry;
 mod run;
 mod runs;
 mod schema;
+mod serve;
 mod show;
 mod simulate;
 mod team;
@@ -43,7 +44,13 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Subcommand;
 
-pub(crate) use self::{orchestrate::asked, team::Team};
+pub(crate) use self::{
+    check::{label, report},
+    orchestrate::asked,
+    simulate::rehearsed,
+    team::{Origin, Team},
+    undo::Undo,
+};
 
 use crate::{
     app::{App, Output},
@@ -62,6 +69,7 @@ pub(crate) enum Command {
     Broadcast(broadcast::Broadcast),
     Collaborate(collaborate::Collaborate),
     Orchestrate(Box<orchestrate::Orchestrate>),
+    Serve(serve::Serve),
     Runs(runs::Runs),
     Show(show::Show),
     Watch(watch::Watch),
@@ -104,6 +112,7 @@ impl Command {
             Command::Broadcast(it) => it.run(app).await,
             Command::Collaborate(it) => it.run(app).await,
             Command::Orchestrate(it) => it.run(app).await,
+            Command::Serve(it) => it.run(app).await,
             Command::Runs(it) => it.run(app).await,
             Command::Show(it) => it.run(app).await,
             Command::Watch(it) => it.run(app).await,

@@ -1,6 +1,6 @@
 use anyhow::Result;
 use clap::Args;
-use folkmoot_core::{diagnostic::Severity, team::Agent};
+use folkmoot_core::{bounds::Bounds, diagnostic::Severity, spec::Spec, team::Agent};
 use serde_json::{Map, Value, json};
 
 use super::{check::label, team::TeamArgs};
@@ -28,20 +28,25 @@ impl Plan {
         };
         let bounds = bounds.expect("what can be run has bounds");
         if app.wants_json() {
-            let model = |agent: &Agent| (agent.id.to_string(), json!(label(&agent.target)));
-            let models: Map<String, Value> = spec.team.everyone().map(model).collect();
-            app.print_json(&json!({
-                "team": spec.team.name,
-                "strategy": spec.collaboration.name(),
-                "auto": spec.auto,
-                "prompt": Some(&spec.task).filter(|task| !task.is_empty()),
-                "bounds": bounds,
-                "models": models,
-                "warnings": spec.warnings,
-            }));
+            app.print_json(&told(&spec, &bounds));
         } else {
             app.print(&plan::plan(&app.page(), &spec, &bounds));
         }
         Ok(Exit::DONE)
     }
+}
+
+/// What a run can take as programs read it.
+pub(crate) fn told(spec: &Spec, bounds: &Bounds) -> Value {
+    let model = |agent: &Agent| (agent.id.to_string(), json!(label(&agent.target)));
+    let models: Map<String, Value> = spec.team.everyone().map(model).collect();
+    json!({
+        "team": spec.team.name,
+        "strategy": spec.collaboration.name(),
+        "auto": spec.auto,
+        "prompt": Some(&spec.task).filter(|task| !task.is_empty()),
+        "bounds": bounds,
+        "models": models,
+        "warnings": spec.warnings,
+    })
 }

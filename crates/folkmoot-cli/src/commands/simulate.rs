@@ -8,8 +8,9 @@ use folkmoot_core::{
     sim::{Sim, audit, hazard::Hazards, weather::Weather},
     spec::{Spec, Warning},
     team::Target,
-    view,
+    view::{self, Outcome},
 };
+use folkmoot_runtime::engine::{Engine, EngineError};
 
 use super::{drive::tell, rehearsals, team::TeamArgs};
 use crate::{
@@ -118,21 +119,44 @@ impl Setting {
 }
 
 async fn one(setting: &Setting, seed: u64, app: &App) -> Result<Exit> {
-    let sim = setting.live(seed);
-    let id = app.engine()?.keep(&sim.spec, &sim.log).await?;
-    let mut outcome = view::outcome(id.as_str(), &sim.spec, &sim.run, false);
-    let mut exit = Exit::from(outcome.status);
-    if let Err(broken) = audit::audit(&sim, &setting.bounds) {
-        let message = format!("this is a fault of Folkmoot's own: {broken}").into();
-        outcome.warnings.push(Warning { code: "broken_rule".into(), message });
-        exit = exit.or_failed();
-    }
+    let (sim, outcome, is_broken) = played(setting, seed, &app.engine()?).await?;
+    let exit = Exit::from(outcome.status);
     tell(&outcome, &sim.spec.limits, app);
     if app.output() == Output::StreamJson {
-        sim.log.iter().for_each(|record| app.print(&stream::record(id.as_str(), record)));
+        let id = &outcome.run_id;
+        sim.log.iter().for_each(|record| app.print(&stream::record(id, record)));
         app.print(&stream::result(&outcome));
     }
-    Ok(exit)
+    Ok(if is_broken { exit.or_failed() } else { exit })
+}
+
+/// Plays and keeps the run of a seed; tells what came of it, and whether it broke a rule.
+async fn played(
+    setting: &Setting,
+    seed: u64,
+    engine: &Engine,
+) -> Result<(Sim, Outcome, bool), EngineError> {
+    let sim = setting.live(seed);
+    let id = engine.keep(&sim.spec, &sim.log).await?;
+    let mut outcome = view::outcome(id.as_str(), &sim.spec, &sim.run, false);
+    let broken = audit::audit(&sim, &setting.bounds).err();
+    outcome.warnings.extend(broken.iter().map(|broken| Warning {
+        code: "broken_rule".into(),
+        message: format!("this is a fault of Folkmoot's own: {broken}").into(),
+    }));
+    Ok((sim, outcome, broken.is_some()))
+}
+
+/// What came of the rehearsal of a checked team that somebody asks for elsewhere.
+pub(crate) async fn rehearsed(
+    engine: &Engine,
+    spec: Spec,
+    seed: u64,
+    faults: Option<&str>,
+) -> Result<Outcome, Refusal> {
+    let hazards = faults.map_or(Ok(Hazards::default()), hazards)?;
+    let setting = Setting::new(Arc::new(with_stand_ins(spec)), hazards, app::now());
+    Ok(played(&setting, seed, engine).await?.1)
 }
 
 /// Warns of the agents for which the offline demo stands in.

@@ -474,6 +474,15 @@ impl Team {
         }
     }
 
+    /// The spec of a run that asks no model, or everything that is wrong.
+    pub(crate) fn rehearsable_spec(self) -> std::result::Result<Spec, Refusal> {
+        match (self.refusal(), self.checked.spec) {
+            (None, Some(spec)) => Ok(spec),
+            (Some(refusal), _) => Err(refusal),
+            (None, None) => Err(Refusal::new("failed", "the team cannot be run")),
+        }
+    }
+
     /// Looks whether all that it needs is there.
     fn look(&mut self) {
         let unusable = self.unusable(Severity::Error);

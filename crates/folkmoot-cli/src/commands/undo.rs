@@ -11,7 +11,7 @@ use folkmoot_runtime::{driver::Driver, engine::Loaded};
 use crate::{app::App, exit::Refusal};
 
 /// What becomes of the files of the workspace.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct Undo {
     /// Leaves the files of the workspace as they are now
     #[arg(long, conflicts_with = "discard_changes")]

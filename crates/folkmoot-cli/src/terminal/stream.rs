@@ -20,51 +20,19 @@ use folkmoot_runtime::{
     backend::Delta,
     driver::Observer,
     notices::{Subscribers, USUAL_PRIORITY},
+    stream::{self, Line, Piece},
 };
-use serde::Serialize;
-use serde_json::Map;
 
 use super::{json, sink::Sink};
 
-/// One line of the stream.
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Line<'a> {
-    Record {
-        run_id: &'a str,
-        #[serde(flatten)]
-        record: &'a Record,
-        elapsed_ms: u64,
-    },
-    Delta {
-        key: &'a Key,
-        agent: &'a str,
-        #[serde(flatten)]
-        piece: Piece<'a>,
-    },
-    Result(&'a Outcome),
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Piece<'a> {
-    Text(&'a str),
-    Reasoning(&'a str),
-    Retry(&'a str),
-}
-
 /// One record as a line of the stream.
 pub(crate) fn record(run_id: &str, record: &Record) -> String {
-    json::line(&Line::Record { run_id, record, elapsed_ms: record.at.0 / 1000 })
+    json::line(&Line::record(run_id, record))
 }
 
 /// What the run's public stream is told, as a line of this one.
 pub(crate) fn notice(run_id: &str, notice: &Notice) -> String {
-    let mut line = Map::new();
-    line.insert("type".to_owned(), notice.kind.into());
-    line.insert("run_id".to_owned(), run_id.into());
-    line.extend(notice.fields.clone());
-    json::line(&line)
+    json::line(&stream::notice(run_id, notice))
 }
 
 /// The result as the last line of the stream.

@@ -168,22 +168,17 @@ impl Checked {
 }
 
 /// The built-in offline team.
-const DEMO_TEAM: &str = "\
-name: demo
-agents:
-  - name: researcher
-    description: Finds out what is known
-    capabilities: [research, analysis]
-    demo: true
-  - name: critic
-    description: Looks for what is wrong or missing
-    capabilities: [review, testing]
-    demo: true
-  - name: writer
-    description: Puts things into words
-    capabilities: [writing, editing]
-    demo: true
-";
+pub const DEMO_TEAM: &str = r#"{
+  "name": "demo",
+  "agents": [
+    { "name": "researcher", "description": "Finds out what is known",
+      "capabilities": ["research", "analysis"], "demo": true },
+    { "name": "critic", "description": "Looks for what is wrong or missing",
+      "capabilities": ["review", "testing"], "demo": true },
+    { "name": "writer", "description": "Puts things into words",
+      "capabilities": ["writing", "editing"], "demo": true }
+  ]
+}"#;
 
 /// Checks what a run is to be made of; finds everything at once, and asks no model.
 pub fn check(input: &Input<'_>) -> Checked {

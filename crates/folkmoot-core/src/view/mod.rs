@@ -1,5 +1,6 @@
 //! What people and programs are shown of a run: folds of its log.
 
+pub mod comparison;
 pub mod drawing;
 mod failovers;
 mod forms;
