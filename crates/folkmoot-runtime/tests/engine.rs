@@ -529,7 +529,7 @@ async fn a_run_that_was_entered_is_there_and_begins_when_it_is_resumed() {
     assert_eq!(driver.enter().await.expect("it is kept"), id);
     engine.owe(&id).await.expect("it is kept");
     assert_eq!(backend.asked(), [], "nobody is asked before its time");
-    assert_eq!(engine.owed().await.expect("they can be read"), [id.clone()]);
+    assert_eq!(engine.owed().await.expect("they can be read"), std::slice::from_ref(&id));
     for (caller, key, request, wanted) in
         [("me", "k", "request", Promise::Made(id.clone())), ("me", "k", "another", Promise::Taken)]
     {

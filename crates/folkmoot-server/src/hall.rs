@@ -299,12 +299,13 @@ impl Hall {
         tell: &Arc<watch::Sender<Stage>>,
         form: &Form,
     ) -> Result<Arc<Value>, Refusal> {
-        let _slot = match slot {
-            Some(slot) => slot,
-            None => tokio::select! {
+        let _slot = if let Some(slot) = slot {
+            slot
+        } else {
+            tokio::select! {
                 slot = self.slots.clone().acquire_owned() => slot.map_err(|_| leaving())?,
                 () = self.leave.cancelled() => return Err(leaving()),
-            },
+            }
         };
         let driver = match drive {
             Drive::Made(driver) => *driver,

@@ -175,7 +175,7 @@ impl Serve {
             match (&self.token, &link) {
                 (Some(_), _) => app.tell("the token is the one that was given"),
                 (None, Some(_)) => {
-                    app.tell(&format!("the link is told once; its token is kept in {file}"))
+                    app.tell(&format!("the link is told once; its token is kept in {file}"));
                 }
                 (None, None) => app.tell(&format!("the token is kept in {file}")),
             }

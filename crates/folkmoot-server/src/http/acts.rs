@@ -78,14 +78,15 @@ pub(super) async fn answer(
     let wait = wait(answer.wait_s)?;
     let told = match server.hall.answer(&Given { run, key: answer.key, text }).await? {
         Standing::Stands(told) => told,
-        Standing::Underway(mut underway) => match underway.ended(wait).await {
-            Some(ended) => Value::clone(&*ended?),
-            None => {
+        Standing::Underway(mut underway) => {
+            if let Some(ended) = underway.ended(wait).await {
+                Value::clone(&*ended?)
+            } else {
                 let mut told = working(&underway);
                 told["key"] = json!(key);
                 told
             }
-        },
+        }
     };
     Ok(Json(told))
 }

@@ -11,6 +11,7 @@ use std::{
 use folkmoot_core::{
     event::{Event, Record},
     key::Key,
+    known::Entry,
     run::Run,
     spec::Spec,
 };
@@ -150,7 +151,7 @@ impl Observer for Feeder {
                 });
             }
         }
-        calls.retain(|key, _| run.known().get(key.as_str()).is_some_and(|entry| entry.is_open()));
+        calls.retain(|key, _| run.known().get(key.as_str()).is_some_and(Entry::is_open));
     }
 
     fn delta(&self, key: &Key, delta: Delta<'_>) {

@@ -190,13 +190,11 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>
     let mut values = headers.get_all(name).iter();
     let (first, second) = (values.next(), values.next());
     let text = first.map(|value| value.to_str().map_err(|_| ()));
-    match (text.transpose(), second) {
-        (Ok(text), None) => Ok(text),
-        (Err(()), _) | (_, Some(_)) => {
-            let message = format!("the header {name} comes twice, or is no text");
-            Err(Problem::new(StatusCode::BAD_REQUEST, "bad_header", message))
-        }
+    if let (Ok(text), None) = (text.transpose(), second) {
+        return Ok(text);
     }
+    let message = format!("the header {name} comes twice, or is no text");
+    Err(Problem::new(StatusCode::BAD_REQUEST, "bad_header", message))
 }
 
 fn is_reading(method: &Method) -> bool {

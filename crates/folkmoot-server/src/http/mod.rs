@@ -150,7 +150,7 @@ fn described() -> OpenApi {
     described
 }
 
-/// What there is to ask, as OpenAPI 3.1.
+/// What there is to ask, as `OpenAPI` 3.1.
 #[utoipa::path(get, path = "/openapi.json", tag = "server", responses((status = 200, description = "This document")))]
 async fn openapi(axum::Extension(described): axum::Extension<Arc<OpenApi>>) -> Json<OpenApi> {
     Json(OpenApi::clone(&described))

@@ -54,13 +54,11 @@ pub(super) fn is_there(path: &str) -> bool {
 pub(super) async fn file(request: Request) -> Response {
     let path = request.uri().path();
     let found = name(path).and_then(|name| Some((name, Assets::get(name)?)));
-    match found {
-        Some((name, file)) => served(name, &file, request.headers()),
-        None => {
-            let message = "there is nothing here; `GET /openapi.json` tells what there is";
-            Problem::new(StatusCode::NOT_FOUND, "not_found", message).into_response()
-        }
+    if let Some((name, file)) = found {
+        return served(name, &file, request.headers());
     }
+    let message = "there is nothing here; `GET /openapi.json` tells what there is";
+    Problem::new(StatusCode::NOT_FOUND, "not_found", message).into_response()
 }
 
 /// A file: asked for again each time, and sent again if it is another.
