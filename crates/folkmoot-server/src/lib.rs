@@ -4,6 +4,8 @@
 //! machine. A [`Hall`] drives the runs and tells how they stand. A protocol is a few lines over both.
 //! Deliberately absent: flags, the environment and config files.
 
+pub mod acp;
+mod conversation;
 mod fields;
 mod hall;
 pub mod http;

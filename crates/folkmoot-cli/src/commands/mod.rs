@@ -1,5 +1,6 @@
 //! The commands. One file each, all shaped alike: the arguments, and `run`.
 
+mod acp;
 mod agents;
 mod amend;
 mod answer;
@@ -86,6 +87,7 @@ pub(crate) enum Command {
     Mail(mail::Mail),
     Board(board::Board),
     Mcp(mcp::Mcp),
+    Acp(acp::Acp),
     Init(init::Init),
     Agents(agents::Agents),
     Models(models::Models),
@@ -129,6 +131,7 @@ impl Command {
             Command::Mail(it) => it.run(app).await,
             Command::Board(it) => it.run(app).await,
             Command::Mcp(it) => it.run(app).await,
+            Command::Acp(it) => it.run(app).await,
             Command::Init(it) => it.run(app),
             Command::Agents(it) => it.run(app),
             Command::Models(it) => it.run(app),

@@ -173,6 +173,17 @@ impl TeamArgs {
         Team::check(app, &origin, prompt.as_deref(), &self.overrides.given())
     }
 
+    /// Checks the team for a task in a folder, unless another folder is named.
+    pub(crate) fn check_in(&self, app: &App, task: &str, folder: &Path) -> Result<Team> {
+        let (origin, _) = self.origin_and_prompt()?;
+        let mut given = self.overrides.given();
+        if self.overrides.workdir.is_none() {
+            let value = Given::Text(folder.to_string_lossy().into_owned());
+            given.push(Override { name: "--workdir".to_owned(), value });
+        }
+        Team::check(app, &origin, Some(task), &given)
+    }
+
     fn origin_and_prompt(&self) -> Result<(Origin, Option<String>)> {
         let more = self.task.iter().chain(&self.more).map(OsString::from);
         let mut words = self.team.iter().cloned().chain(more);

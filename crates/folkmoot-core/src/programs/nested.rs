@@ -388,12 +388,12 @@ mod tests {
         forked.feed_all(events, &mut Scripted);
         let lines: Vec<String> = forked.log.iter().map(crate::testing::line).collect();
         expect![[r#"
-              1     0 started
-              2     0 inherited step-1/team/step-1/x
-              3     0 inherited step-1/team
-              4     0 inherited step-2/z
-              5     0 ended answered"#]]
-        .assert_eq(&lines.join("\n"));
+            1     0 started
+            2     0 inherited step-1/team/step-1/x
+            3     0 inherited step-1/team
+            4     0 inherited step-2/z
+            5     0 ended answered"#]]
+        .assert_eq(&lines.iter().map(|it| it.trim_start()).collect::<Vec<_>>().join("\n"));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::{
     key::Key,
     known::{Entry, Known},
     money::Money,
-    programs::controller::Briefing,
+    programs::{controller::Briefing, graph},
     render::{self, Message},
     run::Run,
     scope::{Account, Notice},
@@ -311,7 +311,11 @@ fn questions(spec: &Spec, run: &Run) -> Vec<Value> {
         let messages = render::for_person(spec, run.known(), prompt);
         let text = messages.last().map(|message| message.content.clone());
         let name = spec.team.full_name(agent);
-        Some(json!({ "key": key, "role": name, "text": text }))
+        let mut question = json!({ "key": key, "role": name, "text": text });
+        if graph::is_about_failure(key) {
+            question["choices"] = json!(["retry", "skip", "stop"]);
+        }
+        Some(question)
     });
     open.collect()
 }

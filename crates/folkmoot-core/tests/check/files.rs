@@ -132,14 +132,14 @@ sandbox: readonly
     )
     .tells(&expect![[r#"
         1:7 name error[bad_value] name must be a text; got a list
-        2:1 base_url error[unknown_key] unknown key "base_url" | help: known here: name, description, prompt, prompt_file, model, agents, collaboration, limits, sandbox, workdir, extensions, mcp_servers, agents_from, script, demo, acp, cli, a2a, grants, max_steps, retries, env, env_allow, inherit_env
+        2:1 base_url error[unknown_key] unknown key "base_url" | help: known here: name, description, prompt, prompt_file, model, agents, collaboration, limits, sandbox, workdir, extensions, mcp_servers, mail, agents_from, script, demo, acp, cli, a2a, grants, max_steps, retries, env, env_allow, inherit_env
         4:28 agents[0].modle error[unknown_key] unknown key "modle" | help: did you mean "model"?
         4:41 agents[0].termination error[unknown_key] unknown key "termination" | help: "termination" belongs in collaboration
         6:16 agents[1].max_steps error[bad_value] max_steps must be a whole number from 1 to 1000; got 0
         7:14 agents[1].retries error[bad_value] retries must be a whole number from 0 to 10; got "many"
         8:11 agents[1].demo error[bad_value] demo must be true or false; got "yes"
         9:14 agents[1].grants[0] error[unknown_tool] unknown tool "shel" | help: did you mean "shell"?
-        9:20 agents[1].grants[1] error[unknown_tool] unknown tool "file.delete" | help: known: *, file, file.read, file.list, file.write, search, shell, fetch, shell.run, mail, mail.send, mail.inbox, mail.read, mail.ack, mail.nack, board, board.show, board.post, board.get, board.set
+        9:20 agents[1].grants[1] error[unknown_tool] unknown tool "file.delete" | help: known: *, file, file.read, file.list, file.write, search, shell, fetch, mail, mail.send, mail.inbox, mail.read, mail.ack, mail.nack, board, board.show, board.post, board.get, board.set, shell.run
         9:33 agents[1].grants[2] error[unknown_tool] unknown tool "mcp.github.search" | help: no MCP server is set up; name it under mcp_servers, or in .mcp.json
         10:5 agents[2] error[bad_value] agents[2] must be a map; got "coder"
         11:5 agents[3] error[missing_key] name is missing

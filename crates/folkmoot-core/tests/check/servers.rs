@@ -56,8 +56,8 @@ mcp_servers:
         .tells(&expect![[r#"
             3:37 agents[0].grants[0] error[unknown_tool] unknown tool "mcp.file" | help: did you mean "mcp.files"?
             3:63 agents[0].grants[2] error[unknown_tool] unknown tool "mcp.wbe.get" | help: did you mean "mcp.web.get"?
-            3:76 agents[0].grants[3] error[unknown_tool] unknown tool "mcp." | help: known: *, file, file.read, file.list, file.write, search, shell, fetch, shell.run, mail, mail.send, mail.inbox, mail.read, mail.ack, mail.nack, board, board.show, board.post, board.get, board.set
-            3:82 agents[0].grants[4] error[unknown_tool] unknown tool "mcp.a b" | help: known: *, file, file.read, file.list, file.write, search, shell, fetch, shell.run, mail, mail.send, mail.inbox, mail.read, mail.ack, mail.nack, board, board.show, board.post, board.get, board.set
+            3:76 agents[0].grants[3] error[unknown_tool] unknown tool "mcp." | help: known: *, file, file.read, file.list, file.write, search, shell, fetch, mail, mail.send, mail.inbox, mail.read, mail.ack, mail.nack, board, board.show, board.post, board.get, board.set, shell.run
+            3:82 agents[0].grants[4] error[unknown_tool] unknown tool "mcp.a b" | help: known: *, file, file.read, file.list, file.write, search, shell, fetch, mail, mail.send, mail.inbox, mail.read, mail.ack, mail.nack, board, board.show, board.post, board.get, board.set, shell.run
             5:31 mcp_servers.files.args[0] error[unset_variable] the environment variable NONE is not set | help: set it, or give a default: ${NONE:-…}
             5:42 mcp_servers.files.args[1] error[bad_placeholder] "${a-b" names no environment variable | help: write ${NAME}, or $$ for a dollar sign
             5:60 mcp_servers.files.env.1A error[bad_value] "1A" cannot name a variable

@@ -16,14 +16,17 @@ use axum::{
     http::{HeaderMap, HeaderName},
     response::{IntoResponse, Response, Sse, sse},
 };
-use folkmoot_core::{refusal::Refusal, words::Language};
+use folkmoot_core::refusal::Refusal;
 use folkmoot_runtime::engine::RunId;
 use futures_util::stream;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use super::{Server, problem::Problem, reading::Fields};
-use crate::hall::{Stage, Underway};
+use crate::{
+    conversation,
+    hall::{Stage, Underway},
+};
 
 /// Keeps the run going when the client goes away.
 const KEEP: HeaderName = HeaderName::from_static("x-folkmoot-keep");
@@ -134,21 +137,10 @@ fn task(messages: Option<&Value>) -> Result<String, Refusal> {
     if task.trim().is_empty() {
         return Err(Refusal::new("task_required", "the last message of a user is blank"));
     }
-    let said = messages[..last].iter().map(|message| {
-        // One line of JSON each: no message can pass for another, or for the task.
-        Ok(json!({ "role": role(message), "content": text(&message["content"])? }).to_string())
-    });
-    let said = said.collect::<Result<Vec<_>, Refusal>>()?.join("\n");
-    Ok(match (said.is_empty(), Language::of(&task)) {
-        (true, _) => task,
-        (false, Language::Chinese) => {
-            format!("此前的对话，仅供参考，每行一条 JSON 消息：\n{said}\n\n任务：\n{task}")
-        }
-        (false, Language::English) => format!(
-            "What was said before, as context only, one message of JSON a line:\n{said}\n\n\
-             The task:\n{task}"
-        ),
-    })
+    let said = messages[..last].iter();
+    let said = said.map(|message| Ok((role(message), text(&message["content"])?)));
+    let said = said.collect::<Result<Vec<_>, Refusal>>()?;
+    Ok(conversation::task(&task, said.iter().map(|(role, text)| (&**role, &**text))))
 }
 
 /// The text of a message: itself, or that of its parts.

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     call::{Call, Fault, Prompt, Reply},
+    key::Key,
     programs::language,
     scope::Step,
     team::AgentId,
@@ -18,6 +19,12 @@ use crate::{
 
 /// How often the lead, or a person, may have a step tried again.
 pub(crate) const MOST_RETRIES: u32 = 2;
+
+/// Where a person is asked.
+const PERSON: &str = "person";
+
+/// What the name of a question about a failure begins with; the number of the step follows.
+const FAILURE: &str = "failure-";
 
 impl Walk<'_, '_> {
     /// Tries again, goes round the step, skips it, or ends its branch.
@@ -108,7 +115,7 @@ impl Walk<'_, '_> {
         let stop = (Decision::Stop, None);
         let Some(lead) = self.cx.spec().team.lead() else { return Ok(stop) };
         let place = self.graph.clocks.phase(&self.cx.at("lead"));
-        let name = format!("failure-{}", self.journal.steps());
+        let name = format!("{FAILURE}{}", self.journal.steps());
         let id = self.id(turn.agent);
         let due: Vec<AgentId> =
             self.tokens.due().into_iter().map(|it| self.id(it).clone()).collect();
@@ -139,8 +146,8 @@ impl Walk<'_, '_> {
         fault: &Fault,
     ) -> Step<(Decision, Option<String>)> {
         let agent = self.id(turn.agent).clone();
-        let place = self.cx.at("person");
-        let name = format!("failure-{}", self.journal.steps());
+        let place = self.cx.at(PERSON);
+        let name = format!("{FAILURE}{}", self.journal.steps());
         let prompt = prompt::of_failure(self.cx, &agent, attempt, fault);
         let question = Call::Person { agent, prompt };
         let mut reply = place.call(&name, question.clone())?;
@@ -152,6 +159,13 @@ impl Walk<'_, '_> {
         self.halted |= reply.is_stopped();
         Ok(read.unwrap_or((Decision::Stop, None)))
     }
+}
+
+/// Whether a question asks a person what is to become of a step that failed.
+pub(crate) fn is_about_failure(key: &Key) -> bool {
+    let place = key.as_str().strip_suffix("/again").unwrap_or(key.as_str());
+    let (place, name) = place.rsplit_once('/').unwrap_or(("", place));
+    place.rsplit('/').next() == Some(PERSON) && name.starts_with(FAILURE)
 }
 
 /// What a reply says to a failure, and the text to add to another try.

@@ -36,7 +36,7 @@ use serde_json::Value;
 
 pub use ending::{Stage, Stages};
 pub use facts::{Facts, Used};
-pub(crate) use failing::MOST_RETRIES;
+pub(crate) use failing::{MOST_RETRIES, is_about_failure};
 pub use free::Dispatch;
 pub(crate) use lead::tools;
 pub(crate) use ledger::SHOWN;

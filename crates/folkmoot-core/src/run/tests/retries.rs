@@ -127,8 +127,8 @@ fn from_a_call_on_it_and_what_depends_on_it_is_asked_and_nothing_else() {
               1     0 started
               2     0 inherited round-1/a
               3     0 inherited round-1/b
-              4     0 inherited round-2/a
-              5     0 inherited round-2/b
+              4     0 inherited round-2/b
+              5     0 inherited round-2/a
               6     0 asked judge [task · quote round-2/b · say Without a contribution: … · say You are the judge. Weigh…]
               7     0 answered judge: J2
               8     0 ended judged

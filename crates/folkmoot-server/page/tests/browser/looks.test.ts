@@ -139,6 +139,8 @@ test('everything can be done with the keyboard alone', () =>
     await press('Control+Enter');
     await until(page, 'running');
     await page.locator('.bar.is-open').waitFor();
+    // The second has begun once its bar is there.
+    await page.locator('.bar[aria-label^="second · step-2"]').waitFor();
     await tabTo(/^first · step-1/);
     await press('ArrowDown');
     expect(await focused()).toMatch(/^second · step-2/);
