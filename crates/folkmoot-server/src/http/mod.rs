@@ -1,7 +1,7 @@
 //! The server over HTTP: each route is one external event or one query, a few lines over what the
 //! commands do (server.md).
 //!
-//! [`guard`] stands before every route, so none can be reached without a token by being forgotten; the
+//! `guard` stands before every route, so none can be reached without a token by being forgotten; the
 //! routes are listed once, and what `/openapi.json` tells is made of the same list. Deliberately absent:
 //! cookies, CORS, logs of requests.
 
